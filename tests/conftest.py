@@ -13,6 +13,7 @@ import parallel
 import pytest
 import slow
 import surroundings
+from refusals import refused  # noqa: F401 - a fixture
 from request_host import host  # noqa: F401 - a fixture
 from untouched import Untouched
 

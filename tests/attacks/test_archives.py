@@ -1,13 +1,9 @@
 """Archives that are damaged, changed or hostile: one line, nothing outside the folder, and the good one stays."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
 import tarfile
-from pathlib import Path
-from typing import Any
 
 import fuzz
 import pytest
@@ -20,7 +16,7 @@ from plumbline.stacks import archive
 GOOD = {"schema": 2, "commit": None, **archive.machine(), "stacks": [], "locks": {}, "files": []}
 
 
-def packed(folder: Path, index: Any, name: str = "all.tar") -> Path:
+def packed(folder, index, name="all.tar"):
     """An archive with this index and one more file; its list of files is right."""
     content = folder / "content"
     (content / "wheels").mkdir(parents=True, exist_ok=True)
@@ -33,7 +29,7 @@ def packed(folder: Path, index: Any, name: str = "all.tar") -> Path:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path, monkeypatch):
     """A folder where a good archive is unpacked."""
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     (tmp_path / "stacks").mkdir()
@@ -41,18 +37,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def untouched(place: Path) -> None:
+def untouched(place):
     """What the good archive held is there, and nothing else but a lock."""
     assert (place / "stacks" / "archive" / "wheels" / "a.whl").read_bytes() == b"a wheel"
     assert json.loads((place / "stacks" / "archive" / archive.INDEX).read_text()) == GOOD
     assert {file.name for file in (place / "stacks").iterdir()} == {"archive", ".archive.lock"}
 
 
-def test_a_damaged_archive_is_one_error_and_the_good_one_stays(place: Path) -> None:
+def test_a_damaged_archive_is_one_error_and_the_good_one_stays(place):
     file = place / "bad.tar"
     sound = (place / "good.tar").read_bytes()
 
-    def read(text: bytes) -> None:
+    def read(text):
         file.write_bytes(text)
         if text != sound:
             archive.unpack(file)
@@ -62,8 +58,8 @@ def test_a_damaged_archive_is_one_error_and_the_good_one_stays(place: Path) -> N
     assert {entry.name for entry in place.iterdir()} == {"stacks", "content", "good.tar", "bad.tar"}
 
 
-def test_an_index_with_odd_members_is_one_error_or_used(place: Path) -> None:
-    def read(index: Any) -> None:
+def test_an_index_with_odd_members_is_one_error_or_used(place):
+    def read(index):
         archive.unpack(packed(place, index))
         archive.pip_options(place / "good.tar")
 
@@ -71,20 +67,20 @@ def test_an_index_with_odd_members_is_one_error_or_used(place: Path) -> None:
 
 
 @pytest.mark.parametrize("key", [key for key in GOOD if key != "stacks"])
-def test_an_index_that_lacks_a_key_is_one_error(place: Path, key: str) -> None:
+def test_an_index_that_lacks_a_key_is_one_error(place, key):
     with pytest.raises(PlumbError):
         archive.unpack(packed(place, {name: value for name, value in GOOD.items() if name != key}))
     untouched(place)
 
 
 @pytest.mark.parametrize("text", [b"", b"[" * 100_000, b"null", b"[]", b'{"schema": NaN}', b"\xff"])
-def test_an_index_that_is_none_is_one_error(place: Path, text: bytes) -> None:
+def test_an_index_that_is_none_is_one_error(place, text):
     with pytest.raises(PlumbError):
         archive.unpack(packed(place, text))
     untouched(place)
 
 
-def test_a_compressed_archive_is_not_unpacked(place: Path) -> None:
+def test_a_compressed_archive_is_not_unpacked(place):
     bomb = place / "bomb.tar"
     with gzip.open(bomb, "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
         member = tarfile.TarInfo("wheels/zeros")
@@ -96,22 +92,19 @@ def test_a_compressed_archive_is_not_unpacked(place: Path) -> None:
     untouched(place)
 
 
-def test_a_file_of_holes_is_not_unpacked(place: Path) -> None:
+def test_a_file_of_holes_is_not_unpacked(place):
     bomb = place / "bomb.tar"
     with tarfile.open(bomb, "w", format=tarfile.PAX_FORMAT) as tar:
         member = tarfile.TarInfo("wheels/zeros")
-        member.pax_headers = {
-            "GNU.sparse.map": "0,0",
-            "GNU.sparse.size": str(1 << 50),
-            "GNU.sparse.name": "wheels/zeros",
-        }
+        holes = {"map": "0,0", "size": str(1 << 50), "name": "wheels/zeros"}
+        member.pax_headers = {f"GNU.sparse.{key}": value for key, value in holes.items()}
         tar.addfile(member, io.BytesIO())
     with pytest.raises(PlumbError, match=r"tampered with|damaged"):
         archive.unpack(bomb)
     untouched(place)
 
 
-def test_a_member_that_claims_more_than_there_is_is_refused(place: Path) -> None:
+def test_a_member_that_claims_more_than_there_is_is_refused(place):
     bomb = place / "bomb.tar"
     member = tarfile.TarInfo("wheels/zeros")
     member.size = 1 << 50
@@ -122,7 +115,7 @@ def test_a_member_that_claims_more_than_there_is_is_refused(place: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["a\0b", "/etc/cron.d/x", "../x", ".", "wheels/a.whl/x", "x" * 300, "\udcff"])
-def test_a_member_of_an_odd_name_is_refused(place: Path, name: str) -> None:
+def test_a_member_of_an_odd_name_is_refused(place, name):
     bad = place / "bad.tar"
     bad.write_bytes((place / "good.tar").read_bytes())
     with tarfile.open(bad, "a") as tar:
@@ -133,13 +126,13 @@ def test_a_member_of_an_odd_name_is_refused(place: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("digest", ["", " ", "0", "g" * 64, "0" * 63, "0" * 65, "0" * 64 + "\n"])
-def test_a_digest_that_is_none_is_an_error(place: Path, digest: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_digest_that_is_none_is_an_error(place, digest, capsys):
     assert main(["stack", "install", "--from", str(place / "good.tar"), "--sha256", digest]) == 2
     assert "is not a SHA-256 (--sha256)" in capsys.readouterr().err
     assert archive.main(["lock", str(place / "good.tar"), digest]) == 2
     untouched(place)
 
 
-def test_a_digest_without_an_archive_is_an_error(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_digest_without_an_archive_is_an_error(place, capsys):
     assert main(["stack", "install", "openmpi", "--sha256", "0" * 64]) == 2
     assert "--sha256 goes with --from" in capsys.readouterr().err

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 import yaml
+from request_host import TOKEN, github, gitlab
 
 from plumbline.base import paths
 from plumbline.extras.ci import comment, pipelines
 
-TOKEN = "not-for-eyes"  # noqa: S105
 CANARY = "import pathlib, os; pathlib.Path(os.environ['CANARY']).write_text(str(dict(os.environ)))\n"
 
 
@@ -25,21 +25,16 @@ def posting(kind, tmp_path):
     return [word.replace("{0}", str(script)) for word in step["shell"].split()]
 
 
-def variables(kind, host):
-    here = f"http://127.0.0.1:{host.server_port}"
-    if kind == "gitlab":
-        numbers = {"CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "12"}
-        return {"PLUMB_COMMENT_TOKEN": TOKEN, "CI_API_V4_URL": here, **numbers}
-    return {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": here, "GITHUB_REPOSITORY": "us/suite", "PLUMB_CI_REQUEST": "12"}
-
-
 def run(kind, folder, host):
-    """What the job prints."""
     path = f"{os.path.dirname(sys.executable)}:/usr/bin:/bin"  # noqa: PTH120
-    around = {"PATH": path, "HOME": str(folder), "CANARY": str(folder / "canary"), **variables(kind, host)}
-    done = subprocess.run(
-        posting(kind, folder), cwd=folder, env=around, capture_output=True, text=True, timeout=60, check=False
-    )
+    around = {
+        "PATH": path,
+        "HOME": str(folder),
+        "CANARY": str(folder / "canary"),
+        **{"gitlab": gitlab, "github": github}[kind](host),
+    }
+    command = posting(kind, folder)
+    done = subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, timeout=60, check=False)
     assert TOKEN not in done.stdout + done.stderr
     assert not (folder / "canary").exists()
     return done
@@ -95,13 +90,10 @@ def test_nothing_but_the_gates_text_is_posted(kind, way, left, host, tmp_path):
 def test_a_job_that_runs_code_refuses_the_token(job, tmp_path):
     """Whatever it builds could read it."""
     done = subprocess.run(
-        ["bash", paths.root() / "plumbline/extras/ci/job.sh", job],
-        cwd=tmp_path,
+        ["bash", paths.root() / "plumbline/extras/ci/job.sh", job], cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "PLUMB_COMMENT_TOKEN": TOKEN, "PLUMB_CI_APPLICATION": "plumb.yaml"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 3
     assert "PLUMB_COMMENT_TOKEN is in reach of the code that is measured: give it the environment scope" in done.stderr
     assert TOKEN not in done.stderr

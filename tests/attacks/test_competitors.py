@@ -1,13 +1,9 @@
 """Something else runs beside a launch: it is flagged, with the cause, whoever competes and wherever."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from witness_helper import MPI, compile_c, cpus, only, rank_plan, run
@@ -38,15 +34,14 @@ int main(int argc, char **argv) {
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of phases, with its MPI library."""
+def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("phases")
     compile_c(folder, MPI, "-shared", "-fPIC", name="libmpi.so")
     return compile_c(folder, PHASES, f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}", name="phases")
 
 
 @contextmanager
-def competitor(cpu: int, share: float = 1.0) -> Iterator[None]:
+def competitor(cpu, share=1.0):
     """A process that takes ``share`` of ``cpu``, in turns of 10 ms, or all that it can get."""
     pid = os.fork()
     if pid == 0:
@@ -63,8 +58,7 @@ def competitor(cpu: int, share: float = 1.0) -> Iterator[None]:
         os.waitpid(pid, 0)
 
 
-def launch(folder: Path, program: Path, cpu: int, *hundredths: int) -> dict:
-    """The witness of ``program`` on ``cpu``."""
+def launch(folder, program, cpu, *hundredths):
     status, stderr = run(folder, rank_plan([[cpu]]), [program, *hundredths])
     assert (status, stderr) == (0, "")
     return only(folder)

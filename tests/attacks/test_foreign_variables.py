@@ -1,11 +1,8 @@
 """Variables of people, modules and schedulers that would change what programs of ours do, set before them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from foreign_variables import ROWS, UNKNOWN, foreign, named
@@ -24,9 +21,7 @@ PLUMB = paths.suite_program("plumb")
 
 
 @pytest.mark.parametrize(("row", "text"), ROWS)
-def test_each_variable_of_the_table_is_kept_or_removed_as_it_says(
-    row: surroundings.Row, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_variable_of_the_table_is_kept_or_removed_as_it_says(row, text, monkeypatch):
     name = named(text)
     monkeypatch.setenv(name, "harm")
     with surroundings.isolated():
@@ -38,16 +33,14 @@ def test_each_variable_of_the_table_is_kept_or_removed_as_it_says(
     assert (name in found.removed({})) == (row.launches == "named")
 
 
-def test_what_no_row_has_reaches_programs_and_no_launch() -> None:
+def test_what_no_row_has_reaches_programs_and_no_launch():
     assert surroundings.row(UNKNOWN, TABLE) is None
     assert surroundings.for_programs({UNKNOWN: "x"}) == {UNKNOWN: "x"}
     assert inherit({UNKNOWN: "x"}) == inherit({})
 
 
 @pytest.mark.parametrize("name", next(row.names for row in TABLE if row.programs == "refused"))
-def test_what_reframe_would_not_get_is_refused_by_name(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_reframe_would_not_get_is_refused_by_name(name, monkeypatch, tmp_path):
     monkeypatch.setenv(name, "/nonexistent")
     with pytest.raises(PlumbError, match=f"unset {name}"):
         campaign.environment_of_reframe({})
@@ -55,7 +48,7 @@ def test_what_reframe_would_not_get_is_refused_by_name(
         variants.list_variants(["openmpi"], "stream", None, tmp_path)
 
 
-def test_what_activate_sets_is_no_foreign_setting_of_reframe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_activate_sets_is_no_foreign_setting_of_reframe(monkeypatch, tmp_path):
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path))
     monkeypatch.setenv("RFM_CONFIG_FILES", str(paths.root() / "site-configs/settings.py"))
     monkeypatch.setenv("RFM_PREFIX", str(paths.root() / "build/reframe"))
@@ -64,7 +57,7 @@ def test_what_activate_sets_is_no_foreign_setting_of_reframe(monkeypatch: pytest
     assert (found["RFM_PREFIX"], found["RFM_TIMESTAMP_DIRS"]) == (str(tmp_path / "reframe"), "%F")
 
 
-def test_this_host_and_this_checkout_stay_what_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_this_host_and_this_checkout_stay_what_they_are(monkeypatch, tmp_path):
     before = binder.ask(["--placement=node", "--print"]), git.commit()
     for name, value in foreign(tmp_path).items():
         monkeypatch.setenv(name, value)
@@ -72,7 +65,7 @@ def test_this_host_and_this_checkout_stay_what_they_are(monkeypatch: pytest.Monk
         assert (binder.ask(["--placement=node", "--print"]), git.commit()) == before
 
 
-def test_the_collector_of_a_node_looks_at_that_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_collector_of_a_node_looks_at_that_node(monkeypatch, tmp_path):
     """It runs without the package, in a job with the variables of a login shell."""
     before = collector.topology(str(paths.binder()))
     for name, value in foreign(tmp_path).items():
@@ -82,9 +75,7 @@ def test_the_collector_of_a_node_looks_at_that_node(monkeypatch: pytest.MonkeyPa
     assert (collector.topology(str(paths.binder()))[0] or "").count("PU") == (before[0] or "").count("PU")
 
 
-def test_pip_gets_of_variables_and_settings_files_how_a_registry_is_reached(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_pip_gets_of_variables_and_settings_files_how_a_registry_is_reached(monkeypatch, tmp_path):
     for name, value in foreign(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PIP_DEFAULT_TIMEOUT", "7")
@@ -96,21 +87,21 @@ def test_pip_gets_of_variables_and_settings_files_how_a_registry_is_reached(
     assert surroundings.for_pip(sys.executable, os.environ)["PIP_RETRIES"] == "5"
 
 
-def test_no_variable_of_a_user_chooses_what_a_stack_is_compiled_by(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_variable_of_a_user_chooses_what_a_stack_is_compiled_by(monkeypatch):
     for name in ("OMPI_CC", "OMPI_CFLAGS", "MPICH_CC", "I_MPI_CC", *map(named, mpi.VARIABLES)):
         monkeypatch.setenv(name, "clang")
     stack = manifest.load("mpich")
     assert not [name for name, value in manifest.around(stack).items() if value == "clang"]
 
 
-def test_a_package_in_a_folder_of_pythonpath_is_ours() -> None:
+def test_a_package_in_a_folder_of_pythonpath_is_ours():
     ours = str(paths.root())
     assert surroundings.for_programs({"PYTHONPATH": f"/opt/other:{ours}"}) == {"PYTHONPATH": ours}
 
 
 @pytest.mark.parametrize("words", [["topology"], ["stack", "list"], ["help"]])
-def test_a_command_says_the_same_among_foreign_variables(words: list[str], tmp_path: Path) -> None:
-    def said(variables: dict[str, str]) -> str:
+def test_a_command_says_the_same_among_foreign_variables(words, tmp_path):
+    def said(variables):
         done = subprocess.run([PLUMB, *words], env=variables, cwd=tmp_path, capture_output=True, check=True)
         return done.stdout.decode(errors="replace")
 
@@ -118,13 +109,13 @@ def test_a_command_says_the_same_among_foreign_variables(words: list[str], tmp_p
 
 
 @pytest.mark.parametrize("name", ["reframe", "ansible-playbook"])
-def test_what_else_people_start_here_takes_no_module_of_another_python(name: str, tmp_path: Path) -> None:
+def test_what_else_people_start_here_takes_no_module_of_another_python(name, tmp_path):
     around = {**os.environ, **foreign(tmp_path), "LC_ALL": "C.UTF-8", "HOME": str(tmp_path)}
     done = subprocess.run([paths.suite_program(name), "--version"], env=around, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_plumb_of_a_wheel_imports_nothing_from_pythonpath(tmp_path: Path) -> None:
+def test_the_plumb_of_a_wheel_imports_nothing_from_pythonpath(tmp_path):
     """Its first line is pip's, which does not start Python isolated."""
     around = {**os.environ, "PYTHONPATH": f"{foreign(tmp_path)['PYTHONPATH']}:{paths.root()}"}
     (tmp_path / "python/typing.py").unlink()
@@ -133,7 +124,7 @@ def test_the_plumb_of_a_wheel_imports_nothing_from_pythonpath(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
 
 
-def test_a_program_of_ours_is_started_by_the_table_without_any_package(tmp_path: Path) -> None:
+def test_a_program_of_ours_is_started_by_the_table_without_any_package(tmp_path):
     """As ``make setup`` starts Ansible and pip."""
     file = str(paths.root() / "plumbline/base/surroundings.py")
     show = "import os; print(*sorted(os.environ.items()), sep='\\n')"
@@ -146,7 +137,7 @@ def test_a_program_of_ours_is_started_by_the_table_without_any_package(tmp_path:
     assert not [name for name in removed if f"('{name}'" in done.stdout]
 
 
-def test_the_page_has_the_table() -> None:
+def test_the_page_has_the_table():
     page = (paths.root() / "docs/environment.md").read_text(encoding="utf-8")
     for row in environment.TABLE:
         names = ", ".join(f"`{text}*`" if text.endswith("_") else f"`{text}`" for text in row.names)
@@ -166,7 +157,7 @@ def test_a_command_within_a_command_restores_what_it_found(monkeypatch):
     assert surroundings.of_user() == before
 
 
-def test_a_date_for_builds_ends_no_command(tmp_path: Path) -> None:
+def test_a_date_for_builds_ends_no_command(tmp_path):
     """NumPy, which SciPy loads, wants a number."""
     table = tmp_path / "nodes.csv"
     table.write_text("node,class,value\n" + "".join(f"n{n},all,1.{n}{i}\n" for n in range(1, 9) for i in range(9)))

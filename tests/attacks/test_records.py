@@ -13,12 +13,6 @@ from samples import launch, record
 from plumbline.base import paths
 from plumbline.commands import cli
 from plumbline.records import compact, query, store
-from plumbline.records.model import is_sealed
-from plumbline.show import record as show
-
-#: two different seeds draw different bytes; the same one always the same
-SEED = 12
-FLIPS = 2000
 
 
 @pytest.fixture
@@ -40,31 +34,20 @@ def reasons():
 
 def test_any_flipped_bit_of_a_record_is_seen(file):
     line = file.read_bytes().splitlines(keepends=True)[0]
-    draw = random.Random(SEED)  # noqa: S311 - not a secret
-    for _ in range(FLIPS):
+    draw = random.Random(12)  # noqa: S311 - not a secret
+    for _ in range(2000):
         place, bit = draw.randrange(len(line) - 1), 1 << draw.randrange(8)
         flipped = line[:place] + bytes([line[place] ^ bit]) + line[place + 1 :]
         found = [store.parse(file, 1, part) for part in flipped.splitlines(keepends=True)]
         assert all(isinstance(item, store.Damage) for item in found), (place, bit)
 
 
-def test_every_digit_of_every_number_is_sealed(file):
-    line = file.read_text().splitlines(keepends=True)[0]
-    for place, character in enumerate(line):
-        if character.isdigit() and character != "1":
-            changed = f"{line[:place]}1{line[place + 1 :]}".encode()
-            assert "changed since it was measured" in store.parse(file, 1, changed).reason
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('"value":10200.0', '"value":20200.0'),
-        ('"disturbed":false', '"disturbed":true'),
-        ('"kernel":"6.1"', '"kernel":"6.2"'),
-        ('"schema":1,', '"schema":1, '),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), [
+    ('"value":10200.0', '"value":20200.0'),
+    ('"disturbed":false', '"disturbed":true'),
+    ('"kernel":"6.1"', '"kernel":"6.2"'),
+    ('"schema":1,', '"schema":1, '),
+])  # fmt: skip
 def test_an_edited_record_is_named_and_the_others_are_read(file, capsys, old, new):
     file.write_text(file.read_text().replace(old, new, 1))
     assert reasons() == ["changed since it was measured: its seal is not that of its text"]
@@ -95,21 +78,18 @@ def figures(**changes):
     return {"figures": [{**record()["figures"][0], **changes}]}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        (figures(value=10300.0), "not the median of its samples"),
-        (figures(launches=4), "3 samples of 3 launches"),
-        (figures(samples=[10000.0, 10100.0]), "2 samples of 3 launches"),
-        (figures(samples=[10000.0, 10100.0, 10300.0]), "not what the launches measured"),
-        (figures(samples=[10200.0, 10000.0, 10100.0]), "not what the launches measured"),
-        (figures(name="copy"), "not what the launches measured"),
-        ({"launches": [], **figures()}, "3 samples of 0 launches"),
-        ({"launches": [], **figures(samples=[], launches=0)}, "figures[0].samples: Expected"),
-        ({"launches": [launch(n, -1.0) for n in range(3)]}, "negative or not finite"),
-        ({"launches": [launch(n, 1.0, superseded=n > 0) for n in range(3)], **figures()}, "3 samples of 1 launches"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    (figures(value=10300.0), "not the median of its samples"),
+    (figures(launches=4), "3 samples of 3 launches"),
+    (figures(samples=[10000.0, 10100.0]), "2 samples of 3 launches"),
+    (figures(samples=[10000.0, 10100.0, 10300.0]), "not what the launches measured"),
+    (figures(samples=[10200.0, 10000.0, 10100.0]), "not what the launches measured"),
+    (figures(name="copy"), "not what the launches measured"),
+    ({"launches": [], **figures()}, "3 samples of 0 launches"),
+    ({"launches": [], **figures(samples=[], launches=0)}, "figures[0].samples: Expected"),
+    ({"launches": [launch(n, -1.0) for n in range(3)]}, "negative or not finite"),
+    ({"launches": [launch(n, 1.0, superseded=n > 0) for n in range(3)], **figures()}, "3 samples of 1 launches"),
+])  # fmt: skip
 def test_figures_that_contradict_the_launches_are_damage(results, changes, said):
     """In records of earlier versions, which have no seal."""
     target = store.session_file("local", "s1")
@@ -120,20 +100,9 @@ def test_figures_that_contradict_the_launches_are_damage(results, changes, said)
     assert [row.id for row in query.records()[0]] == ["1" * 12]
 
 
-def test_a_record_without_a_seal_is_read_and_says_so(results):
-    target = store.session_file("local", "s1")
-    target.parent.mkdir(parents=True)
-    target.write_text(json.dumps(record()) + "\n")
-    assert "seal       none: written before" in show.text(query.find("last"))
-    store.write(target, [query.find("last")])
-    assert f"seal       {query.find('last').seal[:12]}" in show.text(query.find("last"))
-    assert is_sealed(target.read_bytes())
-
-
 def test_what_was_interrupted_between_a_launch_and_its_figures_is_kept(results):
-    store.write(
-        store.session_file("local", "s1"), [record(state="interrupted", launches=[launch(0, 1.0)], **figures())]
-    )
+    made = record(state="interrupted", launches=[launch(0, 1.0)], **figures())
+    store.write(store.session_file("local", "s1"), [made])
     assert (len(query.records()[0]), reasons()) == (1, [])
 
 

@@ -1,9 +1,5 @@
 """Programs of a ``plumb.yaml`` that measure nothing: what is printed again, kept from before, or only half read."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import own_code
 import pytest
 
@@ -33,7 +29,7 @@ elif how == "logged":
 RATE = {"pattern": r"^R (\S+)", "unit": "timesteps/s", "better": "higher"}
 #: name -> (members of its figure, what its record says; None: it is measured); tests/unit/launch/test_written.py has
 #: every way in which a file is old
-PROGRAMS: dict[str, tuple[dict[str, Any], str | None]] = {
+PROGRAMS = {
     "constant": ({}, "rate: 3 of 3 launches printed the same 1234.56789 timesteps/s, digit by digit"),
     "coarse": ({}, None),
     "long": ({"unit": "s", "better": "lower"}, "s is more than the launch took, "),
@@ -45,13 +41,13 @@ PROGRAMS: dict[str, tuple[dict[str, Any], str | None]] = {
 }
 
 
-def launches(name: str) -> int:
+def launches(name):
     """Two show what the first one left; that a figure repeats is said of three."""
     return 3 if name in ("constant", "coarse") else 2
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory) -> dict[str, dict[str, Any]]:
+def ran(tmp_path_factory):
     """The records of :data:`PROGRAMS`, by name."""
     folder = tmp_path_factory.mktemp("figures") / "code"
     (folder / "data").mkdir(parents=True)

@@ -1,19 +1,25 @@
 """The bed for tests: raised once, or used as it is if it is up."""
 
-from __future__ import annotations
-
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import parallel
 import pytest
+from processes import ended
 from testbed import bed as beds
 from testbed import host
 from testbed.client import Bed
 
 HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use the bed as end to end, before marks select."""
+    for item in items:
+        if "bed" in getattr(item, "fixturenames", ()):
+            item.add_marker("e2e")
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +32,7 @@ def bed() -> Iterator[Bed]:
         parallel.RAISED.parent.mkdir(exist_ok=True)
         parallel.RAISED.touch()
     try:
-        done = subprocess.run([str(HERE / "bed"), "up"], capture_output=True, text=True, check=False, timeout=1800)
+        done = ended([str(HERE / "bed"), "up"], timeout=1800)
         if done.returncode != 0:
             pytest.fail(f"bed up: {done.stderr}")
         yield Bed()

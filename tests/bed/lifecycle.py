@@ -1,7 +1,5 @@
 """What test_lifecycle.py runs in `apart`: beds raised, broken off and taken down. Prints what was seen as JSON."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """``plumb advice`` on a cluster: Slurm starts the observer by a role, two users' jobs, right and wrong ones."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
@@ -16,6 +14,7 @@ import ClusterShell
 import msgspec
 import pytest
 import tabulate
+from processes import succeeded
 from test_health_bed import run_playbook, unchanged
 from test_prove_bed import SPIN
 from testbed.client import Bed
@@ -63,8 +62,7 @@ def cluster(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]
     bed.out("root@ctl", "chown -R bench: /shared/advice && chmod 755 /shared/advice")
     bed.out("ctl", f"cd {HOME} && gcc -O1 -fopenmp spin.c -o spin")
     try:
-        done = play(bed, folder, "present")
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = succeeded(play(bed, folder, "present"))
         yield bed
     finally:
         done = play(bed, folder, "absent")
@@ -93,12 +91,12 @@ def shown(bed: Bed, job: str, who: str = "bench", *more: str) -> list[dict[str, 
 
 
 @pytest.mark.long
-def test_a_second_play_changes_nothing(cluster: Bed, tmp_path: Path) -> None:
+def test_a_second_play_changes_nothing(cluster, tmp_path):
     unchanged(play(cluster, tmp_path, "present"))
 
 
 @pytest.mark.parametrize(("line", "expected"), LINES.items())
-def test_jobs_get_the_advice_that_they_need(cluster: Bed, line: str, expected: tuple[str, list[str]]) -> None:
+def test_jobs_get_the_advice_that_they_need(cluster, line, expected):
     job, _, done = ran(cluster, line)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     (step,) = shown(cluster, job)
@@ -106,13 +104,13 @@ def test_jobs_get_the_advice_that_they_need(cluster: Bed, line: str, expected: t
     assert all("srun" in advice["cure"] for advice in step.get("advice", []) if step["ranks"] > 1)
 
 
-def test_a_job_that_fails_fails_as_without_it(cluster: Bed) -> None:
+def test_a_job_that_fails_fails_as_without_it(cluster):
     done = cluster.ssh("ctl", f"cd {HOME} && srun -n1 sh -c './spin; echo out; exit 3'")
     assert (done.returncode, done.stdout) == (3, "out\n")
     assert cluster.ssh("ctl", f"cd {HOME} && srun -n1 sh -c './spin; kill -9 $$'").returncode == 137
 
 
-def test_users_see_their_jobs_and_root_sees_all(cluster: Bed) -> None:
+def test_users_see_their_jobs_and_root_sees_all(cluster):
     job, number, _ = ran(cluster, "srun -N1 -n2 taskset -c 0 ./spin", "guest")
     assert cluster.ssh("ctl", f"ls {SPOOL}/{number}").returncode != 0, "another user's folder"
     (step,) = shown(cluster, job, "root", "--user", number)
@@ -122,7 +120,7 @@ def test_users_see_their_jobs_and_root_sees_all(cluster: Bed) -> None:
     assert int(report.split(" launch")[-2].split()[-1]) > int(mine.split(" launch")[-2].split()[-1])
 
 
-def test_a_wrong_job_of_an_array_says_so_at_the_end_of_its_output(cluster: Bed) -> None:
+def test_a_wrong_job_of_an_array_says_so_at_the_end_of_its_output(cluster):
     script = "#!/bin/sh\nsrun -n2 taskset -c 0 ./spin"
     batch = f"printf '{script}\n' | sbatch --wait --parsable -N1 -n2 --exclusive --array=3 -o out.%a"
     job, _, done = ran(cluster, batch)
@@ -132,7 +130,7 @@ def test_a_wrong_job_of_an_array_says_so_at_the_end_of_its_output(cluster: Bed) 
     assert cluster.out("ctl", f"cat {HOME}/out.3").startswith(f"plumb: job {job}: 1 of 1 launch wrong: shared cores")
 
 
-def test_a_heterogeneous_job_runs_and_gets_no_wrong_advice(cluster: Bed) -> None:
+def test_a_heterogeneous_job_runs_and_gets_no_wrong_advice(cluster):
     _, number, done = ran(cluster, "srun -Q -N1 -n1 ./spin : -N1 -n1 ./spin")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     newest = cluster.out("root@ctl", f"cat $(ls -t {SPOOL}/{number}/*.json | head -n 1)")

@@ -1,21 +1,17 @@
 """The test bed: its parts without root, then the cluster itself, its faults and what it leaves behind."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 from testbed import access, cgroups, command, host, image, inventory, layout, registry, schedulers, slurm
 from testbed import bed as beds
-from testbed.client import Bed
 
 HERE = Path(__file__).parent
 
@@ -26,16 +22,11 @@ HERE = Path(__file__).parent
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"nodes": 0},
-        {"nodes": 7},
-        {"flavor": "../fresh"},
-        {"shape": "1gbit; reboot"},
-        {"shape": "fast"},
-        {"fake_topology": "Sockets=2"},
-        {"fake_topology": "Sockets=2 CoresPerSocket=8 ThreadsPerCore=1\nSlurmUser=root"},
+        *({"nodes": 0}, {"nodes": 7}, {"flavor": "../fresh"}, {"shape": "1gbit; reboot"}, {"shape": "fast"}),
+        *({"fake_topology": f"Sockets=2{text}"} for text in ("", " CoresPerSocket=8 ThreadsPerCore=1\nSlurmUser=root")),
     ],
 )
-def test_wrong_options_are_refused(wrong: dict[str, object]):
+def test_wrong_options_are_refused(wrong):
     with pytest.raises(host.BedError):
         layout.Settings(**wrong)  # type: ignore[arg-type]
 
@@ -52,7 +43,7 @@ def test_what_is_not_a_compute_node_is_named_with_those_that_are():
         layout.Settings().node("ctl")
 
 
-def test_an_image_is_named_after_what_is_in_it(monkeypatch: pytest.MonkeyPatch):
+def test_an_image_is_named_after_what_is_in_it(monkeypatch):
     name = image.key("slurm", "bookworm")
     assert re.fullmatch(r"slurm-bookworm-[0-9a-f]{12}", name)
     assert image.key("slurm", "trixie") != name
@@ -67,7 +58,7 @@ def test_the_fresh_image_has_nothing_that_onboarding_installs():
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("0-3", [0, 1, 2, 3]), ("0", [0]), ("0,2-3\n", [0, 2, 3]), ("\n", [])])
-def test_cpu_lists(text: str, cpus: list[int]):
+def test_cpu_lists(text, cpus):
     assert cgroups.expand(text) == cpus
 
 
@@ -85,20 +76,12 @@ def test_only_hierarchies_that_can_be_written_to_count():
 
 
 def test_only_what_package_tools_need_is_handed_to_nodes():
-    handed = registry.variables(
-        {
-            "PIP_CERT": str(registry.BUNDLE),
-            "PIP_FIND_LINKS": "/a/folder/of/this/host",
-            "https_proxy": "http://proxy:3128",
-            "HOME": "/root",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "PIP_TIMEOUT": "60\nLD_PRELOAD=x",
-        }
-    )
-    assert handed == {"PIP_CERT": str(registry.BUNDLE), "https_proxy": "http://proxy:3128"}
+    handed = {"PIP_CERT": str(registry.BUNDLE), "https_proxy": "http://proxy:3128"}
+    kept = {"PIP_FIND_LINKS": "/a/folder/of/this/host", "HOME": "/root", "AWS_SECRET_ACCESS_KEY": "secret"}
+    assert registry.variables({**handed, **kept, "PIP_TIMEOUT": "60\nLD_PRELOAD=x"}) == handed
 
 
-def test_the_inventory_is_that_of_a_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_inventory_is_that_of_a_site(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "with blank"))
     group = yaml.safe_load(inventory.site(layout.Settings(nodes=3)))["plumb_login"]
     assert group["hosts"] == {"ctl": {"ansible_host": "10.77.0.10", "ansible_user": "bench"}}
@@ -109,7 +92,7 @@ def test_the_inventory_is_that_of_a_site(tmp_path: Path, monkeypatch: pytest.Mon
     assert group["vars"]["ansible_ssh_common_args"] == f"-F '{tmp_path}/with blank/bed/ssh/config'"
 
 
-def test_the_playbook_is_told_of_fake_topology_and_narrowed_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_playbook_is_told_of_fake_topology_and_narrowed_nodes(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path))
     (tmp_path / "bed").mkdir()
     layout.reserve({"node2": layout.Narrowed(kept="0", reserved="1-3")})
@@ -120,7 +103,7 @@ def test_the_playbook_is_told_of_fake_topology_and_narrowed_nodes(tmp_path: Path
     assert told["all"]["vars"]["bed_slurm_reserved_cpus"] == {"node2": "1-3"}
 
 
-def test_options_not_given_stay_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_options_not_given_stay_as_they_were(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path))
 
     def asked(*options: str) -> layout.Settings:
@@ -134,7 +117,7 @@ def test_options_not_given_stay_as_they_were(tmp_path: Path, monkeypatch: pytest
     assert asked("--shape", "none", "--route") == layout.Settings(nodes=3)
 
 
-def test_a_spoilt_state_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_spoilt_state_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path))
     (tmp_path / "bed").mkdir()
     (tmp_path / "bed/settings.json").write_text('{"nodes":')
@@ -142,13 +125,13 @@ def test_a_spoilt_state_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         layout.load()
 
 
-def test_without_root_the_bed_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_without_root_the_bed_says_so(monkeypatch, capsys):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert command.main(["up"]) == 2
     assert capsys.readouterr().err == "bed: the bed needs root\n"
 
 
-def test_without_cgroups_the_bed_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_without_cgroups_the_bed_says_so(monkeypatch, capsys):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(host, "os_release", lambda: {"ID": "debian"})
     monkeypatch.setattr(host.shutil, "which", lambda name: f"/usr/bin/{name}")
@@ -157,7 +140,7 @@ def test_without_cgroups_the_bed_says_so(monkeypatch: pytest.MonkeyPatch, capsys
     assert "cgroups" in capsys.readouterr().err
 
 
-def test_another_checkouts_bed_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_another_checkouts_bed_is_not_touched(tmp_path, monkeypatch):
     monkeypatch.setattr(beds, "RUN", tmp_path)
     monkeypatch.setattr(cgroups, "processes", lambda: {1})
     (tmp_path / "owner").write_text("/other/build/bed\n")
@@ -178,14 +161,12 @@ def test_a_missing_program_and_a_failing_one_are_one_line_each():
 # ---- the cluster
 
 
-@pytest.mark.e2e
-def test_all_hosts_are_booted(bed: Bed):
+def test_all_hosts_are_booted(bed):
     for node in bed.settings.hosts():
         assert bed.out(f"root@{node.name}", "systemctl is-system-running; hostname").split() == ["running", node.name]
 
 
-@pytest.mark.e2e
-def test_the_bed_goes_before_other_work(bed: Bed):
+def test_the_bed_goes_before_other_work(bed):
     weights = [top / cgroups.NAME / "cpu.shares" for top in cgroups.hierarchies().values()]
     found = [int(file.read_text()) for file in weights if file.exists()]
     if not found:
@@ -193,21 +174,18 @@ def test_the_bed_goes_before_other_work(bed: Bed):
     assert found == [cgroups.SHARES]
 
 
-@pytest.mark.e2e
-def test_a_job_runs_on_two_hosts(bed: Bed):
+def test_a_job_runs_on_two_hosts(bed):
     assert sorted(bed.out("ctl", "srun --nodes=2 hostname").split()) == bed.nodes[:2]
 
 
-@pytest.mark.e2e
-def test_tasks_are_bound_to_cpus_of_their_own(bed: Bed):
+def test_tasks_are_bound_to_cpus_of_their_own(bed):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("this host has one CPU")
     seen = bed.out("ctl", "srun --exclusive -N1 -n2 --cpu-bind=cores grep Cpus_allowed_list /proc/self/status")
     assert len(set(seen.splitlines())) == 2
 
 
-@pytest.mark.e2e
-def test_users_have_what_they_should(bed: Bed):
+def test_users_have_what_they_should(bed):
     assert bed.out("bench@ctl", "sudo --non-interactive id -u; id -u").split() == ["0", "1000"]
     assert bed.ssh("guest@ctl", "sudo --non-interactive true").returncode != 0
     name = f"bed-test-{os.getpid()}"
@@ -215,8 +193,7 @@ def test_users_have_what_they_should(bed: Bed):
     assert bed.ssh("guest@ctl", f"touch /shared/{name}").returncode != 0
 
 
-@pytest.mark.e2e
-def test_unknown_host_keys_are_refused(bed: Bed, tmp_path: Path):
+def test_unknown_host_keys_are_refused(bed, tmp_path):
     empty = tmp_path / "known_hosts"
     empty.touch()
     line = ["ssh", "-F", str(bed.ssh_config), "-o", f"UserKnownHostsFile={empty}", "ctl", "true"]
@@ -226,8 +203,7 @@ def test_unknown_host_keys_are_refused(bed: Bed, tmp_path: Path):
 
 
 @pytest.mark.long
-@pytest.mark.e2e
-def test_making_slurm_again_changes_nothing(bed: Bed):
+def test_making_slurm_again_changes_nothing(bed):
     summary = re.findall(r"^(\w+): ok=\d+ changed=(\d+) failed=(\d+)", schedulers.make(bed.settings), re.MULTILINE)
     assert summary == [(node.name, "0", "0") for node in bed.settings.hosts()]
 
@@ -235,11 +211,10 @@ def test_making_slurm_again_changes_nothing(bed: Bed):
 # ---- faults
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("kind", "state"), [pytest.param("drain", "drained", marks=pytest.mark.long), ("node-down", "down")]
 )
-def test_a_node_out_of_work_comes_back(bed: Bed, fault: Callable[..., None], kind: str, state: str):
+def test_a_node_out_of_work_comes_back(bed, fault, kind, state):
     fault(kind, "node2")
     assert slurm.states()["node2"].rstrip("*") == state
     assert slurm.states()["node1"] == "idle"
@@ -247,8 +222,7 @@ def test_a_node_out_of_work_comes_back(bed: Bed, fault: Callable[..., None], kin
     assert slurm.states()["node2"] in slurm.READY
 
 
-@pytest.mark.e2e
-def test_a_node_without_power_is_silent_and_comes_back(bed: Bed, fault: Callable[..., None]):
+def test_a_node_without_power_is_silent_and_comes_back(bed, fault):
     fault("kill", "node2")
     assert cgroups.processes("node2") == set()
     assert not access.answers("node2")
@@ -258,8 +232,7 @@ def test_a_node_without_power_is_silent_and_comes_back(bed: Bed, fault: Callable
 
 
 @pytest.mark.long
-@pytest.mark.e2e
-def test_a_full_file_system_takes_no_byte_more(bed: Bed, fault: Callable[..., None]):
+def test_a_full_file_system_takes_no_byte_more(bed, fault):
     name = f"/shared/bed-test-{os.getpid()}"
     fault("full")
     refused = bed.ssh("ctl", f"echo some text > {name}")
@@ -269,8 +242,7 @@ def test_a_full_file_system_takes_no_byte_more(bed: Bed, fault: Callable[..., No
 
 
 @pytest.mark.long
-@pytest.mark.e2e
-def test_a_slow_link_is_slow_both_ways(bed: Bed, fault: Callable[..., None]):
+def test_a_slow_link_is_slow_both_ways(bed, fault):
     megabytes, rate = 8, 40e6 / 8  # the link's rate in bytes per second
     line = f"head -c {megabytes}000000 /dev/zero"
     fault("slow-link", "node2", "40mbit")
@@ -282,8 +254,7 @@ def test_a_slow_link_is_slow_both_ways(bed: Bed, fault: Callable[..., None]):
 
 
 @pytest.mark.long
-@pytest.mark.e2e
-def test_a_competitor_works_only_while_jobs_of_its_node_do(bed: Bed, fault: Callable[..., None]):
+def test_a_competitor_works_only_while_jobs_of_its_node_do(bed, fault):
     def used(seconds: int, job: str) -> int:
         """CPU time of the competitor on CPU 0, in ticks, over some seconds or a job."""
         pid = bed.out("root@node2", "systemctl show --property=MainPID --value bed-hog-0").strip()
@@ -300,8 +271,7 @@ def test_a_competitor_works_only_while_jobs_of_its_node_do(bed: Bed, fault: Call
 
 
 @pytest.mark.long
-@pytest.mark.e2e
-def test_a_node_with_fewer_cpus(bed: Bed, fault: Callable[..., None]):
+def test_a_node_with_fewer_cpus(bed, fault):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("this host has one CPU")
 
@@ -318,8 +288,7 @@ def test_a_node_with_fewer_cpus(bed: Bed, fault: Callable[..., None]):
 
 
 @pytest.mark.long
-@pytest.mark.e2e
-def test_the_controllers_daemon_starts_anew(bed: Bed, fault: Callable[..., None]):
+def test_the_controllers_daemon_starts_anew(bed, fault):
     line = "systemctl show --property=MainPID --value slurmctld"
     before = bed.out("root@ctl", line)
     fault("slurmctld")
@@ -327,8 +296,7 @@ def test_the_controllers_daemon_starts_anew(bed: Bed, fault: Callable[..., None]
     slurm.resume(bed.nodes)
 
 
-@pytest.mark.e2e
-def test_unknown_faults_and_nodes_are_refused(bed: Bed):
+def test_unknown_faults_and_nodes_are_refused(bed):
     for arguments in (["fault", "drain", "ctl"], ["fault", "kill", "node9"], ["fault", "slow-link", "node1", "1 gbit"]):
         done = bed.call(*arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr

@@ -3,8 +3,6 @@
 All nodes share the CPUs of this machine, so the class has no limit that a figure could miss.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from processes import ended, succeeded
 from testbed import inventory
 from testbed.client import Bed
 
@@ -50,14 +49,7 @@ def run_playbook(
     file.write_text(yaml.safe_dump({"plumb_nodes": {"hosts": nodes, "vars": inventory.connection()}}))
     command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(file), f"playbooks/{name}"]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.root() / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"}
-    return subprocess.run(
-        [*command, "-e", json.dumps(variables)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=paths.root(),
-        env=environment,
-    )
+    return ended([*command, "-e", json.dumps(variables)], cwd=paths.root(), env=environment)
 
 
 def play(bed: Bed, folder: Path, scheduler: str = "slurm", **given: object) -> subprocess.CompletedProcess[str]:
@@ -100,8 +92,7 @@ def healthy(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     folder = tmp_path_factory.mktemp("health")
     before = bed.out("root@ctl", f"cat {CONF}")
     try:
-        done = play(bed, folder)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = succeeded(play(bed, folder))
         yield bed, folder
     finally:
         for node in bed.nodes:
@@ -115,18 +106,18 @@ def healthy(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
 
 
 @pytest.mark.long
-def test_a_second_play_changes_nothing(healthy: tuple[Bed, Path]) -> None:
+def test_a_second_play_changes_nothing(healthy):
     unchanged(play(*healthy))
 
 
-def test_slurm_starts_it_and_healthy_nodes_stay(healthy: tuple[Bed, Path]) -> None:
+def test_slurm_starts_it_and_healthy_nodes_stay(healthy):
     bed, _ = healthy
     another(bed)
     for node in bed.nodes:
         assert state(bed, node).startswith("idle"), state(bed, node)
 
 
-def test_a_full_shared_memory_is_drained_and_taken_back(healthy: tuple[Bed, Path]) -> None:
+def test_a_full_shared_memory_is_drained_and_taken_back(healthy):
     bed, _ = healthy
     bed.out("root@node2", FILL)
     wait(lambda: state(bed, "node2").startswith("drained|plumb-check: /dev/shm has "))
@@ -136,7 +127,7 @@ def test_a_full_shared_memory_is_drained_and_taken_back(healthy: tuple[Bed, Path
 
 
 @pytest.mark.long
-def test_a_note_of_somebody_else_stays(healthy: tuple[Bed, Path]) -> None:
+def test_a_note_of_somebody_else_stays(healthy):
     """HealthCheckNodeState=IDLE calls no drained node: this calls it, as an epilog would."""
     bed, _ = healthy
     bed.out("root@ctl", "scontrol update nodename=node2 state=drain reason='DIMM is replaced'")
@@ -149,7 +140,7 @@ def test_a_note_of_somebody_else_stays(healthy: tuple[Bed, Path]) -> None:
 
 
 @pytest.mark.long
-def test_beside_a_job_nothing_is_measured(healthy: tuple[Bed, Path]) -> None:
+def test_beside_a_job_nothing_is_measured(healthy):
     bed, _ = healthy
     line = f"{FOLDER}/plumb-check --class {FOLDER}/node.class --seconds 10 --node node1 --form json"
     with subprocess.Popen(["ssh", "-F", str(bed.ssh_config), "ctl", "srun -w node1 sleep 60"]) as job:
@@ -163,7 +154,7 @@ def test_beside_a_job_nothing_is_measured(healthy: tuple[Bed, Path]) -> None:
 
 
 @pytest.mark.long
-def test_as_an_epilog(healthy: tuple[Bed, Path]) -> None:
+def test_as_an_epilog(healthy):
     """The job that ends is not a job any more."""
     bed, _ = healthy
     note = "/run/epilog-said"
@@ -183,7 +174,7 @@ def test_as_an_epilog(healthy: tuple[Bed, Path]) -> None:
 
 
 @pytest.mark.long
-def test_the_sites_own_health_check_stays(bed: Bed, tmp_path: Path) -> None:
+def test_the_sites_own_health_check_stays(bed, tmp_path):
     try:
         bed.out("root@node1", f"echo HealthCheckProgram=/usr/sbin/nhc >>{CONF}")
         done = play(bed, tmp_path)
@@ -196,7 +187,7 @@ def test_the_sites_own_health_check_stays(bed: Bed, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_flux_gets_the_check_among_its_scripts_after_jobs(bed: Bed, tmp_path: Path) -> None:
+def test_flux_gets_the_check_among_its_scripts_after_jobs(bed, tmp_path):
     """``flux`` here answers as Flux 0.88 does; what Flux made of the script was seen by hand (docs/health.md)."""
     folder, program = "/etc/flux/system", "/usr/local/bin/flux"
     script = f"{folder}/housekeeping.d/50-plumb-check"
@@ -211,8 +202,7 @@ def test_flux_gets_the_check_among_its_scripts_after_jobs(bed: Bed, tmp_path: Pa
         assert "housekeeping is there, so Flux does not run what is in housekeeping.d" in done.stdout
         assert bed.ssh("root@node1", f"ls -d {FOLDER}").returncode != 0, "nothing is put where Flux would not run it"
         bed.out("root@node1", f"rm {folder}/housekeeping")
-        done = play(bed, tmp_path, "flux")
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = succeeded(play(bed, tmp_path, "flux"))
         assert bed.out("root@node1", f"readlink {script}") == f"{FOLDER}/check\n"
     finally:
         done = play(bed, tmp_path, "flux", plumb_health_state="absent")

@@ -1,7 +1,5 @@
 """Raising the bed and taking it down, beside one that may be up."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -41,7 +39,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("moment", ["down after interrupt", "down after crash"])
-def test_down_leaves_nothing(seen, moment: str):
+def test_down_leaves_nothing(seen, moment):
     before, after = dict(seen["before"]), dict(seen[moment])
     # others may end a mount meanwhile
     assert set(after.pop("mounts")) <= set(before.pop("mounts"))

@@ -4,8 +4,6 @@ The commands are those of docs/tutorial.md. The bed is fresh for them: /shared/p
 follow one another and share one onboarding. The cluster gets this checkout's commit: nothing else is tested.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -23,6 +21,7 @@ import pytest
 import stored
 import tutorial
 import yaml
+from processes import ended, succeeded
 from testbed import inventory, layout, slurm
 from testbed.client import Bed
 
@@ -40,65 +39,8 @@ ONE = "campaign --test 'osu_pair.*operation=latency.*placement=pair:node' -- -p 
 #: the folder of a person's own options, and the account, QOS and reservation of each job of that person
 PERSONAL = "/home/bench/.config/plumbline"
 LAST = "sacct -X -n -P -o account,qos,reservation"
-#: makes accounts by slurmdbd, on the controller
-ACCOUNTING = """
-set -e
-apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmdbd mariadb-server >/dev/null 2>&1
-mysql -e 'grant all on *.* to slurm@localhost identified via unix_socket'
-printf '%s\\n' AuthType=auth/munge DbdHost=ctl SlurmUser=slurm LogFile=/var/log/slurm/slurmdbd.log \\
-    PidFile=/run/slurmdbd.pid StorageType=accounting_storage/mysql StorageUser=slurm >/etc/slurm/slurmdbd.conf
-chown slurm: /etc/slurm/slurmdbd.conf
-chmod 600 /etc/slurm/slurmdbd.conf
-systemctl restart slurmdbd
-for _ in $(seq 60); do sacctmgr -n show cluster >/dev/null 2>&1 && break; sleep 0.5; done
-sed -i 's,^AccountingStorageType=.*,AccountingStorageType=accounting_storage/slurmdbd\\nAccountingStorageHost=ctl,' \\
-    /etc/slurm/slurm.conf
-echo AccountingStorageEnforce=associations,limits,qos >>/etc/slurm/slurm.conf
-has() { [ -n "$(sacctmgr -n -p show "$@")" ]; }
-has cluster bed || sacctmgr -i add cluster bed
-has account lab || sacctmgr -i add account lab,other cluster=bed
-has qos short || sacctmgr -i add qos short set MaxWall=1 flags=DenyOnLimit
-has assoc account=lab user=bench || sacctmgr -i add user bench account=lab qos=normal,short
-has assoc account=other user=bench || sacctmgr -i add user bench account=other qos=normal
-systemctl restart slurmctld
-for _ in $(seq 60); do [ "$(sinfo -h -o %T)" = idle ] && break; sleep 0.5; done
-"""
-#: of two ranks, and more where a variable of the environment has a value
-COUNT = r"""
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-    int rank;
-    double one = 1.0, sum = 0.0;
-    const char *allocator = getenv("ALLOCATOR");
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (allocator && !strcmp(allocator, "slow"))
-        one *= 1.25;
-    MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    if (rank == 0)
-        printf("steps: %.3f\n", 500 * sum * (1 + 0.00002 * (getpid() % 97)));
-    return MPI_Finalize();
-}
-"""
-COUNTING = {
-    "application": "toy",
-    "build": ["mpicc -O2 -o toy toy.c"],
-    "programs": {
-        "toy": {
-            "command": "./toy",
-            "nodes": 2,
-            "ranks": 1,
-            "threads": 1,
-            "placements": ["node"],
-            "figures": {"steps": {"pattern": "steps: ([0-9.]+)", "unit": "steps", "better": "lower"}},
-        }
-    },
-}
+STEPS = {"steps": {"pattern": "steps: ([0-9.]+)", "unit": "steps", "better": "lower"}}
+COUNTING = {"command": "./toy", "nodes": 2, "ranks": 1, "threads": 1, "placements": ["node"], "figures": STEPS}
 
 
 def play(bed: Bed, name: str, *options: str, **variables: object) -> subprocess.CompletedProcess[str]:
@@ -116,7 +58,7 @@ def step(name: str, *more: str) -> subprocess.CompletedProcess[str]:
 def call(command: list[str]) -> subprocess.CompletedProcess[str]:
     """A command from the top of the checkout, as from a fresh shell."""
     environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment, timeout=1500)
+    return ended(command, cwd=ROOT, env=environment, timeout=1500)
 
 
 def summary(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
@@ -213,8 +155,7 @@ def test_every_suite_is_verified_over_two_nodes_on_every_stack(onboarded, bed, s
 
 @pytest.mark.long
 def test_a_second_onboarding_changes_nothing(onboarded, bed):
-    done = step("again", "-e", json.dumps({"plumb_stacks": STACKS}))
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    done = succeeded(step("again", "-e", json.dumps({"plumb_stacks": STACKS})))
     assert summary(done) == (0, 0), done.stdout
 
 
@@ -229,8 +170,7 @@ def test_the_stages_ceilings_and_audit_are_jobs_of_the_scheduler(onboarded, bed,
     file = here["site"] / "ceilings.yaml"
     before = jobs_until_now(bed)
     try:
-        done = play(bed, "onboard", "--tags", "ceilings", plumb_ceilings_measure=True)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+        succeeded(play(bed, "onboard", "--tags", "ceilings", plumb_ceilings_measure=True))
         (measured,) = yaml.safe_load(file.read_text())["partitions"]
         assert measured["partition"] == "main"
         assert measured["host"] in bed.nodes
@@ -238,8 +178,7 @@ def test_the_stages_ceilings_and_audit_are_jobs_of_the_scheduler(onboarded, bed,
         file.unlink(missing_ok=True)
         bed.out("ctl", "rm -f /shared/plumbline/site-configs/bed/ceilings.yaml")
     between = jobs_until_now(bed)
-    done = play(bed, "onboard", "--tags", "audit")
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    succeeded(play(bed, "onboard", "--tags", "audit"))
     assert before < between < jobs_until_now(bed)
 
 
@@ -247,8 +186,7 @@ def test_the_stages_ceilings_and_audit_are_jobs_of_the_scheduler(onboarded, bed,
 def test_an_edit_survives_and_travels(onboarded, bed, here):
     file = here["site"] / "site.yaml"
     file.write_text(file.read_text() + "# a person's remark\n")
-    done = play(bed, "onboard", "--tags", "site_config")
-    assert done.returncode == 0, done.stdout[-4000:]
+    succeeded(play(bed, "onboard", "--tags", "site_config"))
     there = bed.shared / "plumbline/site-configs/bed/site.yaml"
     assert file.read_text() == there.read_text()
     assert file.read_text().endswith("# a person's remark\n")
@@ -256,8 +194,7 @@ def test_an_edit_survives_and_travels(onboarded, bed, here):
 
 def test_a_campaign_brings_its_records_and_a_report(onboarded, bed, here):
     before = {record["id"] for record in records(here["results"])}
-    done = step("campaign")
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    succeeded(step("campaign"))
     (new,) = [record for record in records(here["results"]) if record["id"] not in before]
     assert new["nodes"] == bed.nodes[:2]
     assert new["verified"]
@@ -300,8 +237,8 @@ def test_a_search_for_a_cause_over_two_nodes_is_one_job(onboarded, bed):
     code = bed.shared / "toy"
     shutil.rmtree(code, ignore_errors=True)
     code.mkdir()
-    (code / "toy.c").write_text(COUNT)
-    own_code.commit(code, COUNTING)
+    shutil.copy(ROOT / "tests/support/count.c", code / "toy.c")
+    own_code.commit(code, {"application": "toy", "build": ["mpicc -O2 -o toy toy.c"], "programs": {"toy": COUNTING}})
     subprocess.run(["chown", "-R", "1000:1000", code], check=True)  # the user of the bed: git refuses others' files
     sides = "stack:mpich stack:mpich,variable:ALLOCATOR=slow,variable:COLOUR=red"
     line = f"why {sides} --seed 1 --minutes 3 --output /shared/toy/why.json"
@@ -326,8 +263,7 @@ def test_a_search_for_a_cause_over_two_nodes_is_one_job(onboarded, bed):
 def test_a_tuning_over_two_nodes_is_one_job(onboarded, bed):
     """The screen alone: a launch takes seconds there, a tuning some hundred of them."""
     folder = "/shared/plumbline/build/tune-two"
-    done = plumb(bed, f"tune mpich --nodes 2 --sizes 8 --screen --work {folder} --output {folder}.json", 400)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    done = succeeded(plumb(bed, f"tune mpich --nodes 2 --sizes 8 --screen --work {folder} --output {folder}.json", 400))
     assert "job: sbatch --wait" in done.stdout
     found = json.loads((bed.shared / "plumbline/build/tune-two.json").read_text())
     assert found["asked"]["nodes"] == 2
@@ -340,11 +276,10 @@ def test_a_tuning_over_two_nodes_is_one_job(onboarded, bed):
     assert "no knob 'gone' to race here" in unknown.stderr
 
 
-def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault: Callable[..., None]):
+def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault):
     fault("drain", "node2")
     tests = "imb_pair.*operation=PingPong.*placement=pair:(node|l3)|pi_sum"
-    done = plumb(bed, f"campaign --test '{tests}' -- -p mpich -S launches=1")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    done = succeeded(plumb(bed, f"campaign --test '{tests}' -- -p mpich -S launches=1"))
     assert "node2 is drained" in done.stdout
     assert "1 of 2 nodes can be used" in done.stdout
     assert re.search(r"skipped +1 x 2 nodes asked, the partition offers 1 \(max_nodes\)", done.stdout)
@@ -358,8 +293,7 @@ def test_a_campaign_in_a_maintenance_reservation(onboarded, bed):
     try:
         wait(lambda: bed.out("ctl", "sinfo -h -o %T").strip() == "maint", 60)
         assert plumb(bed, "nodes states").stdout.splitlines()[-1] == "0 of 2 nodes can be used"
-        done = plumb(bed, f"--scheduler-option=--reservation=vet {ONE}")
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+        done = succeeded(plumb(bed, f"--scheduler-option=--reservation=vet {ONE}"))
         assert "1 variant, 1 verified" in done.stdout
     finally:
         bed.out("root@ctl", "scontrol delete ReservationName=vet")
@@ -372,11 +306,9 @@ def accounting(onboarded, bed):
         pytest.skip("slurmdbd comes from a registry, and this bed has no way out")
     bed.out("root@ctl", "cp /etc/slurm/slurm.conf /root/slurm.conf")
     try:
-        bed.out("root@ctl", ACCOUNTING, 600)
-        bed.out(
-            "ctl",
-            f"mkdir -p {PERSONAL} && echo 'scheduler_options: {{bed: [--account=other]}}' > {PERSONAL}/config.yaml",
-        )
+        bed.out("root@ctl", (ROOT / "tests/bed/accounting.sh").read_text(), 600)
+        own = "scheduler_options: {bed: [--account=other]}"
+        bed.out("ctl", f"mkdir -p {PERSONAL} && echo '{own}' > {PERSONAL}/config.yaml")
         yield
     finally:
         bed.out("ctl", f"rm -rf {PERSONAL}")
@@ -404,7 +336,7 @@ def test_account_qos_and_reservation_of_whoever_submits(accounting, bed):
 
 
 @pytest.mark.long
-def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fault: Callable[..., None]):
+def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fault):
     command = ["ssh", "-F", str(bed.ssh_config), "ctl"]
     command += [f"cd /shared/plumbline && .venv/bin/plumb {ONE}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
@@ -417,7 +349,7 @@ def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fau
 
 
 @pytest.mark.long
-def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed, fault: Callable[..., None]):
+def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed, fault):
     tests = "-n 'osu_pair.*operation=bw.*placement=pair:node' -p mpich -S launches=40"
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
     command = ["ssh", "-F", str(bed.ssh_config), "ctl", f"cd /shared/plumbline && .venv/bin/plumb campaign -- {tests}"]
@@ -437,11 +369,10 @@ def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed,
 
 
 @pytest.mark.long
-def test_a_node_with_another_topology_is_named(onboarded, bed, fault: Callable[..., None]):
+def test_a_node_with_another_topology_is_named(onboarded, bed, fault):
     fault("topology", "node2")
     folder = "/shared/plumbline/build/nodes-fault"
-    done = plumb(bed, f"nodes facts --scheduler squeue --partition main {folder}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(plumb(bed, f"nodes facts --scheduler squeue --partition main {folder}"))
     compared = plumb(bed, f"nodes compare {folder}")
     assert compared.returncode == 1, compared.stdout + compared.stderr
     assert "node2" in compared.stdout
@@ -449,7 +380,7 @@ def test_a_node_with_another_topology_is_named(onboarded, bed, fault: Callable[.
 
 
 @pytest.mark.long
-def test_a_full_file_system_ends_in_one_line_and_spoils_no_record(onboarded, bed, fault: Callable[..., None]):
+def test_a_full_file_system_ends_in_one_line_and_spoils_no_record(onboarded, bed, fault):
     before = len(records(bed.shared / "plumbline/results/bed"))
     bed.out("ctl", "rm -rf /shared/plumbline/build/reframe")  # a new run would remove it, and so make room
     fault("full")
@@ -464,8 +395,7 @@ def test_a_full_file_system_ends_in_one_line_and_spoils_no_record(onboarded, bed
 def six(onboarded, bed) -> Iterator[Bed]:
     """The bed with six compute nodes, which the site knows of; two again afterwards."""
     line = "sed -i 's/ nodes: {}$/ nodes: {}/' /shared/plumbline/site-configs/bed/site.yaml"
-    raised = bed.call("up", "--nodes", "6")
-    assert raised.returncode == 0, raised.stderr
+    succeeded(bed.call("up", "--nodes", "6"))
     bed.out("ctl", line.format(2, 6))
     yield Bed()
     bed.out("ctl", line.format(6, 2))
@@ -477,24 +407,24 @@ def six(onboarded, bed) -> Iterator[Bed]:
 class TestSixNodes:
     """What is found by holding nodes against one another."""
 
-    def test_a_slow_link_is_found_by_the_pairs_of_nodes(self, six: Bed, fault: Callable[..., None]):
+    def test_a_slow_link_is_found_by_the_pairs_of_nodes(self, six, fault):
         """Open MPI, whose waiting ranks leave their CPU: all six nodes share those of this host."""
         fault("slow-link", "node2", "400mbit")
         tests = "-n 'pairs_nodes.*operation=tournament.*node_count=6' -p openmpi -S launches=5"
-        done = plumb(six, f"campaign --profile full -- {tests}")
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+        done = succeeded(plumb(six, f"campaign --profile full -- {tests}"))
         (found,) = re.findall(r"^([0-9a-f]{12})  pairs_nodes", done.stdout, re.MULTILINE)
         judged = plumb(six, f"outliers {found}")
         assert judged.returncode == 1, judged.stdout + judged.stderr
         assert "node node2" in judged.stdout.splitlines()[-1], judged.stdout
 
-    def test_a_node_slowed_by_a_competitor_is_found(self, six: Bed, fault: Callable[..., None]):
+    def test_a_node_slowed_by_a_competitor_is_found(self, six, fault):
         """Its launches are disturbed in any case; that it is slower shows where this host's own noise is smaller."""
         before = {record["id"] for record in records(six.shared / "plumbline/results/bed")}
         fault("slow-node", "node2")
         for number, node in enumerate(six.nodes, start=1):
-            done = plumb(six, f"campaign --turn {number}/6 -- -n 'pi_sum.*build=stack' -p mpich -S launches=5")
-            assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+            done = succeeded(
+                plumb(six, f"campaign --turn {number}/6 -- -n 'pi_sum.*build=stack' -p mpich -S launches=5")
+            )
             assert f"partition main: jobs run on {node}" in done.stdout
         there = [r for r in records(six.shared / "plumbline/results/bed") if r["nodes"] == ["node2"]]
         (slowed,) = [record for record in there if record["id"] not in before]
@@ -508,8 +438,7 @@ class TestSixNodes:
 
 
 def test_doctor_shows_all_nodes(onboarded, bed):
-    done = play(bed, "doctor")
-    assert done.returncode == 0, done.stdout[-3000:]
+    done = succeeded(play(bed, "doctor"))
     assert re.search(r"node\[1-\d\]|2 nodes", done.stdout), done.stdout[-3000:]
 
 
@@ -558,30 +487,25 @@ def test_offboarding_leaves_nothing_but_the_records(onboarded, bed, here):
     assert "confirm" in refused.stdout
     there = {record["id"] for record in records(bed.shared / "plumbline/results/bed")}
     bed.out("ctl", f"cp -al /shared/plumbline {KEPT}")
-    done = step("offboard")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    succeeded(step("offboard"))
     assert not (bed.shared / "plumbline").exists()
     assert there == {record["id"] for record in records(here["results"])}
-    left = bed.out(
-        "root@ctl", "find /home/bench /tmp -newer /etc/hostname -name '*plumb*'; pgrep -u bench -a . || true"
-    )
+    look = "find /home/bench /tmp -newer /etc/hostname -name '*plumb*'; pgrep -u bench -a . || true"
+    left = bed.out("root@ctl", look)
     assert "plumb" not in left, left
 
 
 @pytest.mark.long
 def test_a_cluster_without_a_route_gets_its_stacks_from_an_archive(bed, here, tmp_path):
     archive = tmp_path / "plumbline.tar"
-    packed = call([str(Path(sys.executable).parent / "plumb"), "stack", "pack", str(archive), "wheel:mpich"])
-    assert packed.returncode == 0, packed.stdout + packed.stderr
+    succeeded(call([str(Path(sys.executable).parent / "plumb"), "stack", "pack", str(archive), "wheel:mpich"]))
     assert bed.call("up", "--no-route").returncode == 0
     try:
         root = "/shared/offline"
         stages = "preflight,packages,tools,facts,site_config,deploy"
         given = {"plumb_archive": str(archive), "plumb_stacks": ["mpich"], "plumb_root": root}
-        done = play(bed, "onboard", "--tags", stages, **given)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
-        checked = bed.ssh("ctl", f"cd {root} && .venv/bin/plumb stack check mpich")
-        assert checked.returncode == 0, checked.stdout + checked.stderr
+        succeeded(play(bed, "onboard", "--tags", stages, **given))
+        succeeded(bed.ssh("ctl", f"cd {root} && .venv/bin/plumb stack check mpich"))
     finally:
         bed.out("ctl", "rm -rf /shared/offline")
         assert bed.call("up", "--route").returncode == 0

@@ -1,7 +1,5 @@
 """``plumb prove`` over several nodes of a batch system: launch lines as people write them, right and wrong ones."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
@@ -76,14 +74,14 @@ def prove(bed: Bed) -> Callable[..., tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("line", "expected"), LINES.items())
-def test_launch_lines_of_slurm(prove: Callable[..., tuple[str, str]], line: str, expected: tuple[str, str]) -> None:
+def test_launch_lines_of_slurm(prove, line, expected):
     verdict, said = prove(line)
     assert verdict == expected[0], said
     assert expected[1] in said
 
 
 @pytest.mark.parametrize(("threads", "verdict"), [(1, "right"), (2, "wrong")])
-def test_a_job_that_has_a_part_of_each_node(prove: Callable[..., tuple[str, str]], threads: int, verdict: str) -> None:
+def test_a_job_that_has_a_part_of_each_node(prove, threads, verdict):
     """Its second rank, elsewhere, has its threads on one CPU."""
     line = f"srun -n2 --multi-prog part{threads}.conf"
     found, said = prove(line, "sbatch -Q --wait -N2 -n2 -c1 --output=part.out --wrap")

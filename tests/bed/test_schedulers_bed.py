@@ -4,8 +4,6 @@ Each is raised on the hosts that are up, and onboarded into the checkout of the 
 but facts, site and campaigns are its own. What differs from Slurm is looked at here; the rest is in test_onboarding.py.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -21,6 +19,7 @@ import parallel
 import pytest
 import test_health_bed as health
 import yaml
+from processes import succeeded
 from test_onboarding import KEPT, play, plumb, records, summary, wait
 from testbed import layout
 from testbed.client import Bed
@@ -77,16 +76,14 @@ def borrowed(bed: Bed) -> Iterator[Bed]:
     bed.out("ctl", f"[ ! -d {KEPT} ] || {{ rm -rf {ROOT} && mv {KEPT} {ROOT}; }}")
     yield bed
     if os.environ.get("PLUMB_KEEP_BED") or not parallel.RAISED.exists():
-        back = bed.call("up", "--scheduler", "slurm")
-        assert back.returncode == 0, back.stderr
+        succeeded(bed.call("up", "--scheduler", "slurm"))
 
 
 @pytest.fixture(scope="module", params=[NAMES[0], pytest.param(NAMES[1], marks=pytest.mark.long)])
 def cluster(borrowed: Bed, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """The bed with a scheduler, onboarded with one stack."""
     name, bed = request.param, borrowed
-    raised = bed.call("up", "--scheduler", name)
-    assert raised.returncode == 0, raised.stderr
+    succeeded(bed.call("up", "--scheduler", name))
     bed.out("ctl", f"rm -rf {ROOT}/site-configs/bed* {ROOT}/build/nodes {ROOT}/build/onboard")
     given = {
         "plumb_site": f"bed{name}",
@@ -103,7 +100,7 @@ def cluster(borrowed: Bed, request: pytest.FixtureRequest) -> Iterator[Cluster]:
         bed.ssh("ctl", f"pkill -u bench -f {ROOT}/.venv; rm -rf {ROOT}/site-configs/bed{name}")
 
 
-def test_onboarding_measures_on_one_node_and_on_two(cluster: Cluster) -> None:
+def test_onboarding_measures_on_one_node_and_on_two(cluster):
     done = cluster.onboarded
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr
     assert summary(done)[1] == 0
@@ -120,7 +117,7 @@ def test_onboarding_measures_on_one_node_and_on_two(cluster: Cluster) -> None:
     assert (layout.state() / f"results/{cluster.site}/report.html").is_file()
 
 
-def test_a_gate_runs_on_a_compute_node(cluster: Cluster) -> None:
+def test_a_gate_runs_on_a_compute_node(cluster):
     tests = "--test 'osu_barrier.*placement=core' --minutes 0.15 --output build/gate.json"
     done = plumb(cluster.bed, f"gate --measure-equal --baseline mpich --candidate mpich {tests}", 240)
     assert done.returncode in (0, 1, 2, 3), done.stdout[-3000:] + done.stderr
@@ -131,7 +128,7 @@ def test_a_gate_runs_on_a_compute_node(cluster: Cluster) -> None:
 
 
 @pytest.mark.long
-def test_an_interrupt_leaves_no_job_and_no_process(cluster: Cluster) -> None:
+def test_an_interrupt_leaves_no_job_and_no_process(cluster):
     with cluster.begin(LONG) as child:
         wait(cluster.measuring, 60)
         cluster.bed.out("ctl", "pkill -INT -u bench -f '^[^ ]*python[^ ]* [^ ]*bin/plumb campaign'")
@@ -142,7 +139,7 @@ def test_an_interrupt_leaves_no_job_and_no_process(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("how", ["deleted", pytest.param("time limit", marks=pytest.mark.long)])
-def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster: Cluster, how: str) -> None:
+def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster, how):
     """The warning before SIGKILL is the same, but the least time limit of a site is a minute."""
     if cluster.name == "ssh":
         pytest.skip("without a scheduler a job has no time limit but those of its launches")
@@ -184,8 +181,7 @@ def sensors(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
     before = configuration(cluster.bed)
     given = {"plumb_health_queues": ["main"]}
     try:
-        done = health.play(cluster.bed, tmp_path, "sge", **given)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = succeeded(health.play(cluster.bed, tmp_path, "sge", **given))
         health.unchanged(health.play(cluster.bed, tmp_path, "sge", **given))
         yield tmp_path
     finally:
@@ -197,7 +193,7 @@ def sensors(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("cluster", ["sge"], indirect=True)
-def test_a_bad_node_gets_no_job_until_it_is_well(cluster: Cluster, sensors: Path) -> None:
+def test_a_bad_node_gets_no_job_until_it_is_well(cluster, sensors):
     bed = cluster.bed
     for node in bed.nodes:
         wait(lambda node=node: bad(bed, node) == "0", 120)
@@ -224,9 +220,7 @@ def test_a_bad_node_gets_no_job_until_it_is_well(cluster: Cluster, sensors: Path
         pytest.param(["-q main", "-pe mpi 9999"], "no suitable queues", marks=pytest.mark.long),
     ],
 )
-def test_what_grid_engine_cannot_do_is_one_line_and_leaves_no_job(
-    cluster: Cluster, access: list[str], what: str
-) -> None:
+def test_what_grid_engine_cannot_do_is_one_line_and_leaves_no_job(cluster, access, what):
     if cluster.name != "sge":
         pytest.skip("of Grid Engine")
     options = " ".join(f"--access={shlex.quote(option)}" for option in access)
@@ -236,7 +230,7 @@ def test_what_grid_engine_cannot_do_is_one_line_and_leaves_no_job(
     assert cluster.left() == ""
 
 
-def test_a_host_whose_key_is_not_known_is_one_line(cluster: Cluster) -> None:
+def test_a_host_whose_key_is_not_known_is_one_line(cluster):
     if cluster.name != "ssh":
         pytest.skip("of ssh")
     cluster.bed.out("root@ctl", "echo '10.77.0.11 stranger' >>/etc/hosts")
@@ -247,9 +241,8 @@ def test_a_host_whose_key_is_not_known_is_one_line(cluster: Cluster) -> None:
     assert done.stdout.splitlines()[-1] == "1 of 2 nodes can be used"
 
 
-def test_offboarding_leaves_nothing(cluster: Cluster) -> None:
+def test_offboarding_leaves_nothing(cluster):
     if cluster.name != NAMES[-1]:
         pytest.skip("the next scheduler uses the same checkout")
-    done = play(cluster.bed, "offboard", confirm=cluster.site, plumb_site=cluster.site)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    succeeded(play(cluster.bed, "offboard", confirm=cluster.site, plumb_site=cluster.site))
     assert not (cluster.bed.shared / "plumbline").exists()

@@ -3,8 +3,6 @@
 ``plumb`` itself runs here: what it would start on a login host is started on ctl, with its files in /shared.
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess
@@ -67,7 +65,7 @@ def login(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Login]:
     shutil.rmtree(here)
 
 
-def test_each_node_leaves_a_result(login: Login, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_node_leaves_a_result(login, tmp_path, monkeypatch):
     login.bed.out("ctl", login.words(["node1", "node2"]))
     assert login.results() == {"node1", "node2"}
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
@@ -80,7 +78,7 @@ def test_each_node_leaves_a_result(login: Login, tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.long
-def test_nothing_beside_a_job(login: Login) -> None:
+def test_nothing_beside_a_job(login):
     """The node's job is seen, and a check that was asked for all the same waits for its end."""
     bed, asks = login.bed, f"sh {SHARED}/health/health.sh slurm jobs node1"
     assert bed.ssh("ctl", asks).returncode == 0

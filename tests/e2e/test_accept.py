@@ -1,7 +1,5 @@
 """A contract that is really measured on this host: STREAM on the node, latency between two cores."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable
@@ -74,9 +72,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Callable[.
     return folder, accept, {one["clause"]: one for one in found["clauses"]}
 
 
-def test_a_low_limit_passes_and_an_absurd_one_fails(
-    measured: tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]],
-) -> None:
+def test_a_low_limit_passes_and_an_absurd_one_fails(measured):
     """A clause of which every launch was disturbed is unknown, and says so."""
     found = measured[2]
     for name, expected in (("bandwidth", "pass"), ("latency", "fail")):
@@ -89,9 +85,7 @@ def test_a_low_limit_passes_and_an_absurd_one_fails(
             assert one["usual"] > 0
 
 
-def test_the_values_that_were_measured_decide_once_disturbance_is_set_aside(
-    measured: tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]],
-) -> None:
+def test_the_values_that_were_measured_decide_once_disturbance_is_set_aside(measured):
     """Also where the machine was busy the whole time: values, units and points of curves are those of real records."""
     folder = measured[0]
     records = [item for file in (folder / "results").rglob("*.jsonl") for item in store.read(file)]
@@ -103,9 +97,7 @@ def test_the_values_that_were_measured_decide_once_disturbance_is_set_aside(
     assert [one.word for one in judged] == ["pass", "fail"]
 
 
-def test_the_archive_gives_the_verdict_again(
-    measured: tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]],
-) -> None:
+def test_the_archive_gives_the_verdict_again(measured):
     folder, accept, _ = measured
     shown = accept("contract.yaml", "--recorded")
     verified = accept("--verify", "a.tar")
@@ -117,9 +109,7 @@ def test_the_archive_gives_the_verdict_again(
     assert (folder / "results" / "local").is_dir()
 
 
-def test_too_few_launches_are_unknown(
-    measured: tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]], tmp_path: Path
-) -> None:
+def test_too_few_launches_are_unknown(measured, tmp_path):
     """The same records, for a contract that asks for more of them."""
     _, accept, _ = measured
     status, output = accept(str(contract(tmp_path, launches=40, confidence=0.999)), "--recorded")
@@ -129,18 +119,11 @@ def test_too_few_launches_are_unknown(
     assert "to be measured" in row or "not measured" in row
 
 
-def test_the_link_between_two_nodes_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_link_between_two_nodes_is_measured(tmp_path, monkeypatch):
     """Two nodes on this machine; on a busy one its launches are disturbed, and the link is unknown."""
     for name, folder in (("BUILD", tmp_path / "build"), ("TOOLS", own_code.TOOLS)):
         monkeypatch.setenv(f"PLUMB_{name}", str(folder))
-    clause = {
-        **acceptance.LINKS,
-        "stack": "mpich",
-        "at_least": 0.000001,
-        "share": 1.0,
-        "launches": 2,
-        "confidence": 0.75,
-    }
+    clause = {**acceptance.LINKS, "stack": "mpich", "at_least": 1e-6, "share": 1.0, "launches": 2, "confidence": 0.75}
     file = tmp_path / "contract.yaml"
     file.write_text(yaml.safe_dump(acceptance.contract(clause, nodes="plumb-n[1-2]")))
     with two_nodes.site_over(tmp_path) as place:

@@ -1,9 +1,6 @@
 """The page of an acceptance test, as a browser shows it."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import acceptance
 import chromium
@@ -26,7 +23,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_it_begins_with_the_verdict_and_names_who_misses_the_limit(visit: Any, page: Path) -> None:
+def test_it_begins_with_the_verdict_and_names_who_misses_the_limit(visit, page):
     tab = visit(page)
     expect(tab.locator("h1")).to_have_text("Acceptance of Example-1: ▼ fail")
     expect(tab.locator("#closing")).to_contain_text("accept: fail: 3 clauses: 1 pass, 1 unknown, 1 fail")
@@ -35,5 +32,5 @@ def test_it_begins_with_the_verdict_and_names_who_misses_the_limit(visit: Any, p
     assert rows.count() == 8
 
 
-def test_a_phone_shows_all_values_without_scrolling_sideways(visit: Any, page: Path) -> None:
-    assert chromium.sideways(visit(page, width=420)) == []
+def test_it_fits_a_phone(visit, page):
+    chromium.fits(visit, page)

@@ -1,83 +1,23 @@
 """``plumb run`` on a repository that is not ours: programs that behave, and each way in which one may not."""
 
-from __future__ import annotations
-
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Iterable
+import shutil
 from pathlib import Path
 from typing import Any
 
 import own_code
 import pytest
 import stored
+from processes import ended
 
+from plumbline.base import paths
 from plumbline.stacks import manifest
 
 pytestmark = pytest.mark.e2e
 
-#: what it does is its first argument
-PROGRAM = r"""
-#include <mpi.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-static void work(double seconds) {
-    clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
-    while (clock() < end) { }
-}
-static void *pool(void *nothing) {
-    work(0.2);
-    return nothing;
-}
-int main(int argc, char **argv) {
-    const char *how = argc > 1 ? argv[1] : "well";
-    if (!strcmp(how, "alone")) {
-        work(0.2);
-        printf("Rate: %d.%d GF/s\nSum: 1.25\n", 10, getpid());
-        return 0;
-    }
-    int rank;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    work(0.2);
-    if (!strcmp(how, "pool") || !strcmp(how, "alike")) {
-        pthread_t other;
-        pthread_create(&other, NULL, pool, NULL);
-        work(0.1);
-        pthread_join(other, NULL);
-    }
-    if (!strcmp(how, "leaves") && rank == 0) {
-        int ends[2];
-        char none;
-        if (pipe(ends) == 0 && fork() == 0) {
-            setsid();
-            work(0.5);
-            close(ends[1]);
-            work(5.0); /* far longer than the ranks take to end */
-            raise(SIGKILL);
-        }
-        close(ends[1]);
-        if (read(ends[0], &none, 1) != 0) return 1; /* the end: the daemon has worked for a while */
-    }
-    if (!strcmp(how, "reads") && getchar() == EOF) how = "well";
-    if (rank == 0 && strcmp(how, "silent")) {
-        const char *unit = strcmp(how, "unit") ? "GF/s" : "MF/s";
-        if (!strcmp(how, "nan")) printf("Rate: nan %s\n", unit);
-        else printf("Rate: %d.%d %s\n", 10, getpid(), unit);
-        if (!strcmp(how, "twice")) printf("Rate: 11.5 %s\n", unit);
-        printf("Sum: %s\n", strcmp(how, "wrong") ? "1.25" : "1.26");
-    }
-    if (!strcmp(how, "quits")) { fflush(stdout); _exit(0); }
-    return MPI_Finalize();
-}
-"""
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
+PROGRAM = (SUPPORT / "application.c").read_text()
 SCRIPT = """
 import os, time
 from mpi4py import MPI
@@ -88,23 +28,15 @@ if MPI.COMM_WORLD.rank == 0:
     with open("result.json", "w") as file:
         file.write('{"rate": 10.%d, "sum": %d}' % (os.getpid(), total))
 """
-#: how the C program behaves -> what its record says; None: it has figures
+#: how the C program behaves -> what its record says; None: it has figures. The parser's reasons are in
+#: tests/unit/parsers/test_parsers_application.py, other programs in test_foreign_programs.py
 BEHAVIOUR = {
     "well": None,
-    "reads": None,
-    "silent": "the program printed nothing (the standard output)",
-    "twice": "there 2 times (the standard output): let it find one only, or say which: take: first, last, sum",
-    "unit": "the program printed the unit 'MF/s', GF/s was declared",
-    "nan": "figure rate: 'nan' is not a finite number",
     "wrong": "wrong answer: 1.26, 1.25 expected within 0.00125",
     "leaves": "daemons that the ranks left",
-    "quits": "",
-    "alone": "MPI_Init",
     "pool": None,
     "alike": "but no thread is bound there",
 }
-#: the parser alone makes these (tests/unit/parsers/test_parsers_application.py), or test_foreign_programs.py has them
-ELSEWHERE = {"reads", "silent", "twice", "unit", "nan", "quits", "alone"}
 RATE = {"pattern": r"Rate: (?P<value>\S+) (?P<unit>\S+)", "unit": "GF/s", "better": "higher"}
 
 
@@ -112,9 +44,9 @@ def program(**members: object) -> dict[str, object]:
     return {"figures": {"rate": RATE, "time": {"wall": True}}, "launches": 1, "time_limit_s": 300, **members}
 
 
-def described(behaviour: Iterable[str] = BEHAVIOUR) -> dict[str, Any]:
+def described() -> dict[str, Any]:
     check = {"pattern": r"Sum: (\S+)", "value": 1.25, "tolerance": 0.001}
-    programs = {name: program(command=["./program", name], checks=[check]) for name in behaviour}
+    programs = {name: program(command=["./program", name], checks=[check]) for name in BEHAVIOUR}
     for name in ("pool", "alike"):
         programs[name] |= {"placements": ["numa"], "ranks": 1, "threads": 2}
     programs["pool"] |= {"binds": "ranks", "threads": [2]}
@@ -127,26 +59,20 @@ def described(behaviour: Iterable[str] = BEHAVIOUR) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def ran(request, tmp_path_factory):
-    """(exit status, output, records by program) of ``plumb run`` in a repository, which stays as it is; and this.
-
-    Of the programs of :data:`ELSEWHERE`, those that are looked at.
-    """
-    chosen = {item.name.partition("[")[2].rstrip("]") for item in request.session.items if item.path == request.path}
+def ran(tmp_path_factory):
+    """(exit status, output, records by program) of ``plumb run`` in a repository, which stays as it is; and this."""
     folder = tmp_path_factory.mktemp("own") / "odd"
     folder.mkdir()
     (folder / "program.c").write_text(PROGRAM)
     (folder / "solve.py").write_text(SCRIPT)
-    own_code.commit(folder, described([name for name in BEHAVIOUR if name not in ELSEWHERE - chosen]))
+    own_code.commit(folder, described())
     around = own_code.variables(folder.parent)
     status, output = own_code.plumb(folder, around, "run", "--stack", "openmpi")
     assert own_code.git(folder, "status", "--porcelain", "--ignored") == ""
     return status, output, own_code.records(around), (folder, around)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long if name in ELSEWHERE else ()) for name in BEHAVIOUR]
-)
+@pytest.mark.parametrize("name", BEHAVIOUR)
 def test_what_a_program_does_is_said(ran, name):
     record, said = ran[2][name], BEHAVIOUR[name]
     if said is None:
@@ -171,9 +97,8 @@ def test_several_numbers_of_threads_are_variants(ran):
 
 
 def test_its_records_name_the_commit(ran):
-    states = {one["variant"]["application"]["commit"] for one in ran[2].values()}
-    assert len(states) == 1
-    assert len(states.pop()) == 40
+    (commit,) = {one["variant"]["application"]["commit"] for one in ran[2].values()}
+    assert len(commit) == 40
 
 
 def test_the_campaign_says_what_failed(ran):
@@ -206,33 +131,9 @@ def test_every_view_takes_them(ran, words, said):
 
 def test_a_record_is_reproduced(ran):
     _, _, records, (_, around) = ran
-    status, output = own_code.plumb(Path("/"), around, "reproduce", records["well"]["id"])
-    assert status == 0, output
+    output = own_code.succeeds(Path("/"), around, "reproduce", records["well"]["id"])
     assert re.search(r"^verified: plumb show [0-9a-f]{12}$", output.splitlines()[-1])
     assert "rate" in output
-
-
-#: a program without MPI that keeps a plan beside itself, is faster with one, and counts in a file of its case
-PLAN = """
-#include <stdio.h>
-#include <time.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-    char name[4096];
-    snprintf(name, sizeof name, "%s.plan", argv[0]);
-    FILE *plan = fopen(name, "r"), *state = fopen("case/state", "r+");
-    double least = plan ? 0.1 : 0.3;
-    int steps = 0;
-    while (clock() < least * CLOCKS_PER_SEC) {}
-    if (!plan) plan = fopen(name, "w");
-    if (fscanf(state, "%d", &steps) != 1) return 1;
-    rewind(state);
-    fprintf(state, "%d", steps + 1);
-    if (fclose(plan) || fclose(state)) return 1;
-    printf("Time: %.6f s\\nSteps: %d\\n", least + 1e-6 * (getpid() % 1000), steps);
-    return 0;
-}
-"""
 
 
 @pytest.mark.parametrize(
@@ -246,7 +147,7 @@ def test_launches_start_from_the_same_files_by_themselves(tmp_path, key, reason)
     """Also: one process, and no launcher, for a program without MPI; its build makes what it reads."""
     folder = tmp_path / "plan"
     folder.mkdir()
-    (folder / "plan.c").write_text(PLAN)
+    shutil.copy(SUPPORT / "application_plan.c", folder / "plan.c")
     time = {"pattern": r"Time: (\S+)", "unit": "s"}
     described = {
         "command": "./plan", "mpi": False, "threads": 1, "placements": ["none"], "launches": 2, "time_limit_s": 300,
@@ -289,16 +190,12 @@ def of_any_mpi(tmp_path_factory) -> tuple[Path, dict[str, str]]:
 
 def test_one_build_runs_on_each_library_with_the_standard_abi_and_they_are_compared(of_any_mpi):
     folder, around = of_any_mpi
-    status, output = own_code.plumb(folder, around, "run")
-    assert status == 0, output
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_RESULTS", around["PLUMB_RESULTS"])
-        found, _ = stored.read_all()
+    output = own_code.succeeds(folder, around, "run")
+    found = stored.sound(around["PLUMB_RESULTS"])
     assert {record["stack"]["name"] for record in found} == {"mpich", "intelmpi"}
     assert len({record["benchmark"]["sha256"] for record in found}) == 1
     assert all(record["reasons"] == [] for record in found)
-    status, output = own_code.plumb(folder, around, "compare", "mpich", "intelmpi")
-    assert status == 0, output
+    output = own_code.succeeds(folder, around, "compare", "mpich", "intelmpi")
     assert " of 1 figure " in output.splitlines()[-1]
 
 
@@ -376,14 +273,14 @@ def test_equal_code_under_two_placements_is_one_pair(repository):
 
 def test_a_program_is_profiled_by_its_name(repository):
     folder, around = repository
-    command = [str(Path(sys.executable).parent / "plumb"), "profile", "code", "--stack", "mpich", "--json"]
-    answer = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    command = [paths.program("plumb"), "profile", "code", "--stack", "mpich", "--json"]
+    answer = ended(command, env=around, cwd=folder, timeout=60)
     assert "verified" in answer.stderr
     first, _ = json.JSONDecoder().raw_decode(answer.stdout)
     assert first["variant"] == "code %placement=core"
     assert [rank["rank"] for rank in first["ranks"]] == [0, 1]
     command[2] = "cod"
-    answer = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    answer = ended(command, env=around, cwd=folder, timeout=60)
     assert answer.returncode == 2, answer.stdout + answer.stderr
     assert "plumb.yaml has no program 'cod'" in answer.stderr
     assert "did you mean 'code'?" in answer.stderr

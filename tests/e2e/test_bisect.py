@@ -5,8 +5,6 @@ wide, so few pairs decide. Disturbed launches may leave a commit open: then it i
 among those that remain.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -18,6 +16,7 @@ from pathlib import Path
 import own_code
 import processes
 import pytest
+from processes import ended
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
@@ -38,19 +37,9 @@ int main(void) {
 }
 """
 MARGINS = ("--tolerance", "0.05", "--must-detect", "0.3")
-DESCRIBED = {
-    "application": "toy",
-    "build": ["mpicc -o toy toy.c"],
-    "programs": {
-        "toy": {
-            "command": "./toy",
-            "mpi": False,
-            "threads": 1,
-            "ranks": 1,
-            "figures": {"steps": {"pattern": r"Steps: (\d+)", "unit": "steps"}},
-        }
-    },
-}
+TOY = {"command": "./toy", "mpi": False, "threads": 1, "ranks": 1}
+TOY |= {"figures": {"steps": {"pattern": r"Steps: (\d+)", "unit": "steps"}}}
+DESCRIBED = {"application": "toy", "build": ["mpicc -o toy toy.c"], "programs": {"toy": TOY}}
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +121,7 @@ def test_git_bisect_run_takes_the_gate_as_its_judge(code, tmp_path):
     gate = ["plumb", "gate", "--baseline", "0", "--candidate", "HEAD", "--stack", "mpich", "--for-git-bisect"]
     around = {**around, "PATH": f"{Path(sys.executable).parent}:{around['PATH']}"}
     command = ["git", "bisect", "run", *gate, *MARGINS]
-    done = subprocess.run(command, cwd=copy, env=around, capture_output=True, text=True, check=False, timeout=900)
+    done = ended(command, cwd=copy, env=around, timeout=900)
     log = own_code.git(copy, "bisect", "log")
     right = commit(folder, SLOWER)
     if "only skipped commits left" in log:

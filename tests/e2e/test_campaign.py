@@ -5,7 +5,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import schema_files
 import small_caches
 import stored
+from processes import ended
 
 from plumbline.base import paths
 
@@ -31,13 +31,8 @@ def campaign(request, tmp_path_factory):
         environment = {**os.environ, "PLUMB_RESULTS": str(folder)}
     command = [str(Path(sys.executable).parent / "plumb"), "campaign", "--profile", "quick", "--test", request.param]
     command += ["--", "-S", "launches=1"]
-    answer = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=1500, cwd=paths.root()
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_RESULTS", str(folder))
-        records, damages = stored.read_all()
-    assert damages == []
+    answer = ended(command, env=environment, timeout=1500, cwd=paths.root())
+    records = stored.sound(folder)
     return answer.returncode, answer.stdout + answer.stderr, records
 
 

@@ -1,13 +1,13 @@
 """A campaign, a gate and a run among variables that would do harm; the long part sets them one by one."""
 
 import os
-import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 import stored
 from foreign_variables import foreign
+from processes import ended
 
 from plumbline.base import paths
 
@@ -45,7 +45,7 @@ with tempfile.TemporaryDirectory() as place:
     NAMES = sorted(foreign(Path(place)))
 
 
-def verified(name: str, variables: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def verified(name: str, variables: dict[str, str], folder: Path) -> None:
     """Run the command, and require that its launches were verified."""
     words, statuses = COMMANDS[name]
     around = {**os.environ, **variables, "PLUMB_RESULTS": str(folder / "results")}
@@ -53,12 +53,10 @@ def verified(name: str, variables: dict[str, str], folder: Path, monkeypatch: py
         (folder / "plumb.yaml").write_text(APPLICATION)
         (folder / "clock.py").write_text(CLOCK)
         (folder / "clock.py").chmod(0o755)
-    done = subprocess.run([PLUMB, *words], env=around, cwd=folder, capture_output=True, text=True, check=False)
+    done = ended([PLUMB, *words], env=around, cwd=folder)
     output = done.stdout + done.stderr
     assert done.returncode in statuses, output
-    monkeypatch.setenv("PLUMB_RESULTS", str(folder / "results"))
-    records, damages = stored.read_all()
-    assert damages == []
+    records = stored.sound(folder / "results")
     assert records, output
     for record in records:
         assert record["verified"], record["reasons"]
@@ -66,14 +64,12 @@ def verified(name: str, variables: dict[str, str], folder: Path, monkeypatch: py
     assert not (paths.root() / "${HOME}").exists()
 
 
-def test_a_campaign_among_all_of_them_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    verified("campaign", foreign(tmp_path), tmp_path, monkeypatch)
+def test_a_campaign_among_all_of_them_is_verified(tmp_path):
+    verified("campaign", foreign(tmp_path), tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_of_them_alone_does_no_harm(
-    command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    verified(command, {name: foreign(tmp_path)[name]}, tmp_path, monkeypatch)
+def test_each_of_them_alone_does_no_harm(command, name, tmp_path):
+    verified(command, {name: foreign(tmp_path)[name]}, tmp_path)

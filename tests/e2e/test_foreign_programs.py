@@ -1,7 +1,5 @@
 """Programs that others wrote: which of them are proven, and what is said of those that cannot be."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -8,12 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import own_site
 import processes
 import pytest
 import stack_manifest
 import stored
 import yaml
 from msgspec.structs import replace
+from processes import ended, succeeded
 
 from plumbline.base import paths
 from plumbline.judge.decide import decide
@@ -36,10 +38,7 @@ def twins(tmp_path, bench):
         document["benchmarks"] = {"imb-mpi1": document["benchmarks"]["imb-mpi1"]}
         (tmp_path / "stacks" / name).mkdir(parents=True)
         stack_manifest.save(document)
-    file = tmp_path / "sites" / "local" / "site.yaml"
-    site = yaml.safe_load(file.read_text())
-    site["partitions"][0]["stacks"] = ["mpich", "mpich-copy"]
-    file.write_text(yaml.safe_dump(site))
+    own_site.change(tmp_path / "sites", stacks=["mpich", "mpich-copy"])
     settings = tmp_path / "sites" / "settings.py"
     settings.write_text((paths.root() / "site-configs" / "settings.py").read_text())
     # settings.py is where activate says; the gate asks for that of the sites folder
@@ -47,25 +46,13 @@ def twins(tmp_path, bench):
 
 
 def plumb_gate(twins, *options, timeout=600):
-    return subprocess.run(
-        [PLUMB, "gate", *map(str, options)], env=twins, capture_output=True, text=True, check=False, timeout=timeout
-    )
+    return ended([PLUMB, "gate", *map(str, options)], env=twins, timeout=timeout)
 
 
 def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     work = tmp_path / "work"
-    command = [
-        PLUMB,
-        "gate",
-        "--measure-equal",
-        "--baseline",
-        "mpich",
-        "--candidate",
-        "mpich-copy",
-        *SELECT,
-        "--work",
-        str(work),
-    ]
+    command = [PLUMB, "gate", "--measure-equal", "--baseline", "mpich", "--candidate", "mpich-copy", *SELECT]
+    command += ["--work", str(work)]
     with subprocess.Popen(command, env=twins, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         for line in child.stdout:
             if line.startswith("pair    3"):
@@ -118,15 +105,12 @@ def test_what_cannot_be_measured_is_one_line(tmp_path, twins):
 
 
 def test_a_stack_that_the_site_does_not_offer_is_named_with_the_command_that_offers_it(tmp_path, twins):
-    file = tmp_path / "sites" / "local" / "site.yaml"
-    site = yaml.safe_load(file.read_text())
-    site["partitions"][0]["stacks"] = ["mpich"]
-    file.write_text(yaml.safe_dump(site))
+    own_site.change(tmp_path / "sites", stacks=["mpich"])
     sides = ("--baseline", "mpich", "--candidate", "mpich-copy", *SELECT)
     answer = plumb_gate(twins, *sides, "--work", tmp_path / "work")
     assert answer.returncode == 3, answer.stdout + answer.stderr
     assert "site local does not offer stack mpich-copy" in answer.stderr
     words = re.search(r"plumb (site init .*)", answer.stderr)[1].split()
-    made = subprocess.run([PLUMB, *words], env=twins, capture_output=True, text=True, check=False, timeout=100)
-    assert made.returncode == 0, made.stderr
+    succeeded(ended([PLUMB, *words], env=twins, timeout=100))
+    file = tmp_path / "sites" / "local" / "site.yaml"
     assert "mpich-copy" in yaml.safe_load(file.read_text())["partitions"][0]["stacks"]

@@ -1,13 +1,10 @@
 """The suite in a ReFrame configuration of another house: what it adds, what it leaves alone, where figures arrive."""
 
 import contextlib
-import http.server
-import json
 import re
 import sqlite3
 import subprocess
 import sys
-import threading
 
 import pytest
 import stored
@@ -45,26 +42,6 @@ def extended(tmp_path):
     return file
 
 
-@pytest.fixture
-def elastic():
-    """(URL, documents) of a receiver that keeps what is posted."""
-    documents = []
-
-    class Receiver(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            documents.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(201)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/reframe/_doc", documents
-        server.shutdown()
-
-
 @pytest.mark.parametrize("action", ["-l", "-r"])
 def test_a_system_without_stacks_is_an_error_with_the_cure(theirs, action):
     status, output = reframe("-C", str(THEIRS), action, **theirs)
@@ -96,8 +73,8 @@ def test_parameters_are_chosen_on_the_command_line(tmp_path):
     assert "Found 2 check(s)" in output
 
 
-def test_their_system_runs_our_tests_and_its_logs_have_our_records(theirs, extended, tmp_path, elastic, monkeypatch):
-    address, documents = elastic
+def test_their_system_runs_our_tests_and_its_logs_have_our_records(theirs, extended, tmp_path, host):
+    address = f"http://127.0.0.1:{host.server_port}/reframe/_doc"
     database = tmp_path / "results.db"
     storage = {"RFM_ENABLE_RESULTS_STORAGE": "1", "RFM_SQLITE_DB_FILE": str(database)}
     options = ["-C", str(extended), "-r", "-n", "osu_barrier.*core$", "-S", "launches=2"]
@@ -108,10 +85,9 @@ def test_their_system_runs_our_tests_and_its_logs_have_our_records(theirs, exten
     assert "@daintlike:normal+prgenv-gnu" in output
     assert "@daintlike:login" not in output
 
-    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-    records = {record["id"]: record for record in stored.read_all()[0]}
+    records = {record["id"]: record for record in stored.sound(tmp_path / "results")}
     assert {record["stack"]["name"] for record in records.values()} == {"openmpi", "mpich"}
-    sent = {document["check_record_id"]: document for document in documents}
+    sent = {document["check_record_id"]: document for _, _, _, document in host.asked}
     assert sent.keys() == records.keys()
     for ident, record in records.items():
         document, figure = sent[ident], record["figures"][0]

@@ -1,9 +1,6 @@
 """The page of a lab, and the sheet for a class, as a browser shows them."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import chromium
 import pytest
@@ -45,7 +42,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_begins_with_what_was_seen_and_shows_published_beside_measured(visit: Any, pages: Path) -> None:
+def test_it_begins_with_what_was_seen_and_shows_published_beside_measured(visit, pages):
     tab = visit(pages / "lab.html")
     expect(tab.locator("#closing")).to_contain_text("holds here")
     first = tab.locator("#table-0 table").first
@@ -56,11 +53,11 @@ def test_it_begins_with_what_was_seen_and_shows_published_beside_measured(visit:
 
 
 @pytest.mark.parametrize("name", ["lab", "class"])
-def test_a_phone_shows_all_values_without_scrolling_sideways(visit: Any, pages: Path, name: str) -> None:
-    assert chromium.sideways(visit(pages / f"{name}.html", width=420)) == []
+def test_it_fits_a_phone(visit, pages, name):
+    chromium.fits(visit, pages / f"{name}.html")
 
 
-def test_an_output_keeps_its_lines_and_its_path_out_of_the_headings(visit: Any, tmp_path: Path) -> None:
+def test_an_output_keeps_its_lines_and_its_path_out_of_the_headings(visit, tmp_path):
     output = evidence.Output("plumb profile -- /a/path/to/stacks/mpich/kernels/bin/rank_ring", f"{'x' * 200}\n y", [])
     done = command.Done(model.named("S5"), [], [output], [], "holds here")
     (tmp_path / "lab.html").write_text(render(command.document(done)), encoding="utf-8")
@@ -70,7 +67,7 @@ def test_an_output_keeps_its_lines_and_its_path_out_of_the_headings(visit: Any, 
     assert tab.locator("pre").evaluate("element => getComputedStyle(element).whiteSpace") == "pre"
 
 
-def test_points_of_one_number_are_no_curve(visit: Any, tmp_path: Path) -> None:
+def test_points_of_one_number_are_no_curve(visit, tmp_path):
     """The teams of R7 are published of four threads alone."""
     lab = model.named("R7")
     done = command.Done(lab, evidence.filled(lab, []), [], [], "")
@@ -78,7 +75,7 @@ def test_points_of_one_number_are_no_curve(visit: Any, tmp_path: Path) -> None:
     assert visit(tmp_path / "lab.html").locator("figure").count() == 0
 
 
-def test_the_solution_is_on_a_sheet_of_its_own(visit: Any, pages: Path) -> None:
+def test_the_solution_is_on_a_sheet_of_its_own(visit, pages):
     tab = visit(pages / "class.html")
     tab.emulate_media(media="print")
     assert tab.locator("#solution").evaluate("element => getComputedStyle(element).breakBefore") == "page"

@@ -1,9 +1,6 @@
 """Each lab of two nodes that fits on namespaces of this machine, run for real, as small as can be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import tiny_labs
@@ -37,6 +34,6 @@ def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=() if one in FEW else pytest.mark.long) for one in shown()])
-def test_a_lab_over_two_nodes_shows_the_figures_that_were_measured(over: Site, name: str, tmp_path: Path) -> None:
+def test_a_lab_over_two_nodes_shows_the_figures_that_were_measured(over, name, tmp_path):
     tiny_labs.measure([name], STACK, tmp_path, over.folder / "sites", over.command)
     tiny_labs.check(name, over.variables, over.command, tmp_path / "lab.json")

@@ -1,7 +1,5 @@
 """Labs from their tests to their last lines, as one types them: those of the tutorial."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,26 +41,25 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return Ran(status, output, folder)
 
 
-def test_it_measures_and_ends_with_what_was_seen(ran: Ran) -> None:
+def test_it_measures_and_ends_with_what_was_seen(ran):
     assert ran.status == 0, ran.output
     assert ran.output.rstrip().splitlines()[-1].startswith(LAST)
 
 
-def test_the_map_of_the_records_ranks_is_in_it(ran: Ran) -> None:
+def test_the_map_of_the_records_ranks_is_in_it(ran):
     lines = ran.output.partition("$ plumb show ")[2].splitlines()
     assert [line.split()[0] for line in lines if line.split()[2:3] == line.split()[3:4] != []][:2] == ["0", "1"]
 
 
-def test_its_page_has_the_same_words(ran: Ran) -> None:
+def test_its_page_has_the_same_words(ran):
     page = (ran.folder / "s6.html").read_text(encoding="utf-8")
     assert "On which node and which cores did each rank run?" in page
     assert LAST in page
 
 
 @pytest.mark.parametrize("step", ["where", pytest.param("cost", marks=pytest.mark.long)])
-def test_the_other_first_labs_of_the_tutorial_end_with_a_line_that_says_what_was_seen(ran: Ran, step: str) -> None:
-    status, output = own_code.plumb(paths.root(), own_code.variables(ran.folder), *words(step))
-    assert status == 0, output
+def test_the_other_first_labs_of_the_tutorial_end_with_a_line_that_says_what_was_seen(ran, step):
+    output = own_code.succeeds(paths.root(), own_code.variables(ran.folder), *words(step))
     assert (
         output.rstrip()
         .splitlines()[-1]
@@ -70,7 +67,7 @@ def test_the_other_first_labs_of_the_tutorial_end_with_a_line_that_says_what_was
     )
 
 
-def test_shown_again_it_measures_nothing(ran: Ran) -> None:
+def test_shown_again_it_measures_nothing(ran):
     around = own_code.variables(ran.folder)
     before = sorted((ran.folder / "results").rglob("*.jsonl"))
     status, output = own_code.plumb(paths.root(), around, "lab", "S6", "--recorded")
@@ -86,7 +83,7 @@ def test_shown_again_it_measures_nothing(ran: Ran) -> None:
         if any(step.measures for step in lab.prints)
     ],
 )
-def test_what_the_documents_say_is_in_the_output_of_commands_that_measure(name: str, tmp_path: Path) -> None:
+def test_what_the_documents_say_is_in_the_output_of_commands_that_measure(name, tmp_path):
     """Counts are facts of any machine. The record of another lab is that of its own run, above."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))

@@ -1,7 +1,5 @@
 """Labs: what each selects has job scripts, as a dry run on an archived site writes them."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re
@@ -86,13 +84,13 @@ def kernels(fitting: list[dict[str, Any]]) -> dict[str, list[str]]:
     return found
 
 
-def test_each_selection_makes_job_scripts(prepared: list[dict[str, Any]]) -> None:
+def test_each_selection_makes_job_scripts(prepared):
     made = list(map(words_of, prepared))
     nothing = [one for one in sorted(patterns()) if not any(re.search(one, name) for name in made)]
     assert [one.partition("%")[0] for one in nothing] == NEED_GPUS
 
 
-def test_every_kernel_is_asked_for_json(fitting: list[dict[str, Any]], prepared: list[dict[str, Any]]) -> None:
+def test_every_kernel_is_asked_for_json(fitting, prepared):
     """Nothing else can be read."""
     found = [variant for variant in prepared if variant["parser"] == "kernel"]
     assert {variant["test"] for variant in found} == set(kernels(fitting))

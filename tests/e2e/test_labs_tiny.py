@@ -1,9 +1,6 @@
 """Each lab of one node that this machine can show, run for real, as small as can be: every table gets its figures."""
 
-from __future__ import annotations
-
 import functools
-from pathlib import Path
 
 import own_code
 import pytest
@@ -51,5 +48,5 @@ def around(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in FEW else pytest.mark.long) for name in shown()]
 )
-def test_a_lab_shows_the_figures_that_were_measured(around: dict[str, str], name: str, tmp_path: Path) -> None:
+def test_a_lab_shows_the_figures_that_were_measured(around, name, tmp_path):
     tiny_labs.check(name, around, run_with(around), tmp_path / "lab.json")

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -73,9 +72,8 @@ def test_the_control_may_have_more_ranks_than_cores(bench, base):
 
 @pytest.mark.parametrize("base", STACKS)
 def test_a_program_that_binds_itself_elsewhere_is_not_verified(bench, base):
-    record = run(
-        bench, "import os; os.sched_setaffinity(0, {1})\n" + STREAM_OUTPUT, base, placement="pair:0,1", ranks_per_node=2
-    )
+    code = "import os; os.sched_setaffinity(0, {1})\n" + STREAM_OUTPUT
+    record = run(bench, code, base, placement="pair:0,1", ranks_per_node=2)
     assert record["verified"] is False
     assert record["figures"] == []
     assert record["verdict"] == "invalid"
@@ -170,45 +168,31 @@ def test_a_manifest_with_a_missing_program_is_refused(bench):
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_the_launches_that_had_finished(bench, signum):
     """The first launch ends at once, the second would take minutes."""
-    code = (
-        "import os,time\nif os.path.exists('../second'): open('../pid','w').write(str(os.getpid())); time.sleep(600)\n"
-    )
+    code = "import os,time\nif os.path.exists('../second'): "
+    code += "open('../pid','w').write(str(os.getpid())); time.sleep(600)\n"
     code += "open('../second','w').close()\n" + STREAM_OUTPUT
     bench.stack(code)
     (bench.folder / "variant.json").write_bytes(msgspec.json.encode(bench.variant(launches=3)))
     work = bench.folder / "work"
-    command = [
-        sys.executable,
-        "-m",
-        "plumbline.commands.cli",
-        "launch",
-        str(bench.folder / "variant.json"),
-        "--work",
-        str(work),
-    ]
+    command = [paths.program("plumb"), "launch", str(bench.folder / "variant.json"), "--work", str(work)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ.copy()) as child:
         processes.wait_for(work / "pid", of=child)
         child.send_signal(signum)
         _, stderr = child.communicate(timeout=120)
     assert child.returncode == 128 + signum, stderr
     assert "the launches that had finished are recorded" in stderr
-    records, damages = stored.read_all()
-    assert damages == []
+    records = stored.sound()
     assert (records[0]["state"], len(records[0]["launches"])) == ("interrupted", 1)
-    pid = int((work / "pid").read_text())
-    assert not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text()
+    assert not processes.runs(int((work / "pid").read_text()))
 
 
 def test_a_launcher_that_is_gone_is_one_line_and_the_record_says_interrupted(bench, monkeypatch):
     bench.stack(STREAM_OUTPUT)
     monkeypatch.setattr("plumbline.stacks.manifest.check", lambda manifest: None)
-    monkeypatch.setattr(
-        "plumbline.mpi.Launcher.command",
-        lambda *arguments, **options: mpi.Command(("/no/such/mpirun",)),
-    )
+    monkeypatch.setattr("plumbline.mpi.Launcher.command", lambda *_, **__: mpi.Command(("/no/such/mpirun",)))
     with pytest.raises(PlumbError, match=r"a launch could not be started: .*/no/such/mpirun"):
         driver.run([bench.variant()], bench.folder / "work")
-    records, _ = stored.read_all()
+    records = stored.sound()
     assert (records[0]["state"], records[0]["verdict"]) == ("interrupted", "invalid")
 
 

@@ -1,18 +1,16 @@
 """A real launch beside counters of energy that are made up: what its record and ``plumb show`` say."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
-from odd_stack import ELEMENTS, STREAM_OUTPUT, Bench, bench, results  # noqa: F401
+from odd_stack import ELEMENTS, STREAM_OUTPUT
 
 from plumbline.host import energy
 from plumbline.measure import driver
 from plumbline.parsers.measurement import Work
 from plumbline.show import record as show
 
+pytestmark = pytest.mark.e2e
 FIND = energy.find
 #: adds 42 J to the counter, as long as it is there
 SPEND = """
@@ -22,12 +20,7 @@ if counter.exists(): counter.write_text(str(int(counter.read_text()) + 42_000_00
 """
 
 
-@pytest.mark.e2e
-def test_joules_of_each_launch_are_in_its_record(
-    bench: Bench,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_joules_of_each_launch_are_in_its_record(bench, tmp_path, monkeypatch):
     package = tmp_path / "host/sys/class/powercap/intel-rapl:0"
     package.mkdir(parents=True)
     for name, text in (("name", "package-0"), ("energy_uj", "5"), ("max_energy_range_uj", "262143328850")):
@@ -49,8 +42,7 @@ def test_joules_of_each_launch_are_in_its_record(
     assert [row[3] for row in rows] == ["42", "42"]
 
 
-@pytest.mark.e2e
-def test_a_node_without_counters_has_no_column(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_node_without_counters_has_no_column(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(energy, "find", lambda root=None: FIND(tmp_path / "nothing"))
     bench.stack(STREAM_OUTPUT)
     _, (record,) = driver.run([bench.variant()], bench.folder / "work")

@@ -4,13 +4,12 @@ The library is Open MPI's wheel with a settings file of its own in each commit; 
 library tells it (MPI_T), so the right answer does not depend on time.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
 
 import own_code
+import own_site
 import pytest
 import yaml
 
@@ -19,41 +18,11 @@ from plumbline.stacks import manifest
 
 pytestmark = pytest.mark.e2e
 
-PROGRAM = r"""
-#include <mpi.h>
-#include <stdio.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-    int provided, index, rank, count;
-    MPI_T_cvar_handle handle;
-    size_t bytes = 0;
-    MPI_Init(&argc, &argv);
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (MPI_T_cvar_get_index("btl_sm_eager_limit", &index) || MPI_T_cvar_handle_alloc(index, NULL, &handle, &count))
-        MPI_Abort(MPI_COMM_WORLD, 3);
-    MPI_T_cvar_read(handle, &bytes);
-    MPI_T_cvar_handle_free(&handle);
-    for (int turn = 0; turn < 100; turn++)
-        MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0)
-        printf("eager %.2f B\n", (double)bytes + (double)(getpid() % 97) / 100); /* a figure without spread is rare */
-    MPI_T_finalize();
-    return MPI_Finalize();
-}
-"""
+LIMIT = {"limit": {"pattern": "eager ([0-9.]+)", "unit": "B", "better": "lower"}}
 OWN = {
-    "application": "eager",
-    "build": ["mpicc -O2 eager.c -o eager"],
-    "programs": {
-        "eager": {
-            "command": "./eager",
-            "ranks": 2,
-            "placements": ["core"],
-            "figures": {"limit": {"pattern": "eager ([0-9.]+)", "unit": "B", "better": "lower"}},
-        }
-    },
-}
+    "application": "eager", "build": ["mpicc -O2 eager.c -o eager"],
+    "programs": {"eager": {"command": "./eager", "ranks": 2, "placements": ["core"], "figures": LIMIT}},
+}  # fmt: skip
 INSTALL = """
 for part in bin lib include share; do cp -a {wheel}/$part "$PREFIX"; done
 mkdir -p "$PREFIX/etc"
@@ -73,12 +42,7 @@ def around(tmp_path, monkeypatch) -> dict[str, str]:
     for number, limit in enumerate(LIMITS):
         (library / "limits.conf").write_text(f"# {number}\nbtl_sm_eager_limit = {limit}\n")
         own_code.commit(library, {"number": number}, f"v{number}")
-    sites = tmp_path / "sites"
-    shutil.copytree(paths.sites() / "local", sites / "local")
-    site = yaml.safe_load((sites / "local" / "site.yaml").read_text())
-    for partition in site["partitions"]:
-        partition["stacks"] = []
-    (sites / "local" / "site.yaml").write_text(yaml.safe_dump(site))
+    sites = own_site.copy(tmp_path, stacks=[])
     described = {
         "repository": str(library),
         "mpi": {"family": "openmpi", "version": "5.0"},
@@ -97,7 +61,7 @@ def code(tmp_path) -> Path:
     """The repository of the program."""
     folder = tmp_path / "code"
     folder.mkdir()
-    (folder / "eager.c").write_text(PROGRAM)
+    shutil.copy(Path(__file__).resolve().parents[1] / "support" / "eager.c", folder)
     own_code.commit(folder, OWN)
     return folder
 
@@ -121,8 +85,7 @@ def test_two_commits_of_a_library_are_compared_by_a_program_of_ones_own(around, 
 def test_the_commit_of_a_library_is_found_by_a_program_of_ones_own(around, code, tmp_path):
     found = tmp_path / "found.json"
     words = ["bisect", "v0", "v2", "--stack", "source:ompi", "--test", "eager", "--output", str(found)]
-    status, output = own_code.plumb(code, around, *words)
-    assert status == 0, output
+    own_code.succeeds(code, around, *words)
     document = json.loads(found.read_text())
     (culprit,) = document["culprits"]
     right = own_code.git(tmp_path / "library", "rev-parse", "v1").strip()
@@ -131,5 +94,4 @@ def test_the_commit_of_a_library_is_found_by_a_program_of_ones_own(around, code,
     assert culprit["ratio"] == pytest.approx(2, rel=0.01)
     made = {folder.name for folder in Path(around["PLUMB_STACKS"]).glob("ompi@*")}
     assert {f"ompi@{right[:12]}"} < made
-    status, output = own_code.plumb(code, around, "stack", "check", *sorted(made))
-    assert status == 0, output
+    own_code.succeeds(code, around, "stack", "check", *sorted(made))

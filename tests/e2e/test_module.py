@@ -6,14 +6,14 @@ which plays the site's own MPI: it runs only with the variables that its module 
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+import own_site
 import pytest
 import stored
 import yaml
+from processes import ended, succeeded
 
 from plumbline.base import paths
 from plumbline.stacks import manifest
@@ -23,9 +23,7 @@ BIN = Path(sys.executable).parent
 
 
 def login(command, **variables):
-    return subprocess.run(
-        ["bash", "--login", "-c", command], env={**os.environ, **variables}, capture_output=True, text=True, check=False
-    )
+    return ended(["bash", "--login", "-c", command], env={**os.environ, **variables})
 
 
 @pytest.fixture
@@ -45,14 +43,8 @@ def site(tmp_path):
     for name, content in {"site-mpi/5": lines, "site-kernels/1": [f"prepend-path PATH {program.parent}"]}.items():
         (modules / name).parent.mkdir(parents=True)
         (modules / name).write_text("\n".join(["#%Module1.0", *content, ""]))
-    sites = tmp_path / "sites"
-    shutil.copytree(paths.sites() / "local", sites / "local")
-    shutil.copy(paths.sites() / "settings.py", sites)
-    document = yaml.safe_load((sites / "local" / "site.yaml").read_text())
-    document["modules_system"] = "lmod" if login('printf %s "${LMOD_CMD:-}"').stdout else "tmod4"
-    for part in document["partitions"]:
-        part["stacks"] = ["site-openmpi"]
-    (sites / "local" / "site.yaml").write_text(yaml.safe_dump(document))
+    system = "lmod" if login('printf %s "${LMOD_CMD:-}"').stdout else "tmod4"
+    sites = own_site.copy(tmp_path, of_site={"modules_system": system}, stacks=["site-openmpi"])
     stack = {
         "modules": ["site-mpi/5", "site-kernels/1"],
         "mpi": {"family": "openmpi", "version": given.mpi.version},
@@ -62,42 +54,25 @@ def site(tmp_path):
     }
     (sites / "local" / "stacks.yaml").write_text(yaml.safe_dump({"stacks": {"site-openmpi": stack}}))
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("RFM_", "PLUMB_"))}
-    return {
-        **clean,
-        "MODULEPATH": str(modules),
-        "PLUMB_SITES": str(sites),
-        "PLUMB_STACKS": str(tmp_path / "stacks"),
-        "PLUMB_RESULTS": str(tmp_path / "results"),
-        "RFM_CONFIG_FILES": str(sites / "settings.py"),
-        "RFM_PREFIX": str(tmp_path / "reframe"),
-    }
+    own = {"MODULEPATH": modules, "PLUMB_SITES": sites, "RFM_CONFIG_FILES": sites / "settings.py"}
+    own |= {f"PLUMB_{name.upper()}": tmp_path / name for name in ("stacks", "results")}
+    return {**clean, **{name: str(place) for name, place in own.items()}, "RFM_PREFIX": str(tmp_path / "reframe")}
 
 
 def plumb(variables, *arguments):
     command = [str(BIN / "plumb"), "stack", *arguments]
-    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    return ended(command, env=variables)
 
 
-def test_a_stack_of_modules_is_installed_and_runs(site, tmp_path, monkeypatch):
+def test_a_stack_of_modules_is_installed_and_runs(site, tmp_path):
     # the shell that starts ReFrame hands `module` on to the scripts of its jobs, as a user's login shell does
     done = plumb(site, "install", "module:site-openmpi")
     assert (done.returncode, done.stdout) == (0, "site-openmpi: 1 benchmarks\n"), done.stdout + done.stderr
     command = (
         f"'{BIN}/reframe' -c '{paths.root()}/reframe-tests/ranks.py' --nocolor -r -t quick -n '^pi_sum' -S launches=1"
     )
-    done = subprocess.run(
-        ["bash", "--login", "-c", command],
-        env=site,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        cwd=paths.root(),
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-    records, damages = stored.read_all()
-    assert damages == []
+    done = succeeded(ended(["bash", "--login", "-c", command], env=site, timeout=300, cwd=paths.root()))
+    records = stored.sound(tmp_path / "results")
     (record,) = records
     assert record["stack"]["name"] == "site-openmpi"
     assert record["verified"], record["reasons"]

@@ -9,8 +9,6 @@ For schedulers that are not on the test bed. Run it on a login host, in a checko
 ``PLUMB_TEST_FAULT``      a command that takes the network from a node (``COMMAND cut n2``) and gives it back (``heal``)
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -26,10 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import own_site
 import processes
 import pytest
 import stored
 import yaml
+from processes import ended, succeeded
 
 from plumbline import schedulers
 from plumbline.base import paths
@@ -70,9 +70,7 @@ class Cluster:
 
     def plumb(self, *words: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         """A plumb command."""
-        return subprocess.run(
-            [PLUMB, *words], env=self.environment, capture_output=True, text=True, check=False, timeout=timeout
-        )
+        return ended([PLUMB, *words], env=self.environment, timeout=timeout)
 
     def options(self, *more: str) -> list[str]:
         """The access options, for the commands that are given the scheduler by name."""
@@ -90,7 +88,7 @@ class Cluster:
             words = ["bash", "-c", look] if host == socket.gethostname() else ["ssh", "-oBatchMode=yes", host, look]
             queue += [
                 f"{host}: {line}"
-                for line in subprocess.run(words, capture_output=True, text=True, check=False).stdout.splitlines()
+                for line in ended(words).stdout.splitlines()
                 if "pgrep" not in line and "pytest" not in line
             ]
         return queue
@@ -132,25 +130,21 @@ def onboarded(cluster: Cluster) -> Cluster:
     """With a site of the facts of both nodes, which one job brought."""
     facts = cluster.folder / "facts"
     nodes = [f"--node={host}" for host in cluster.hosts]
-    done = cluster.plumb("nodes", "facts", *cluster.options(), *nodes, str(facts))
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(cluster.plumb("nodes", "facts", *cluster.options(), *nodes, str(facts)))
     assert "2 of 2 nodes answered" in done.stdout
     words = [f"--site=other{cluster.name}", "--partition=main", *cluster.options(), "--nodes=2", f"--facts={facts}"]
-    done = cluster.plumb("site", "init", *words, *shlex.split(os.environ.get("PLUMB_TEST_SITE", "")))
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(cluster.plumb("site", "init", *words, *shlex.split(os.environ.get("PLUMB_TEST_SITE", ""))))
     return cluster
 
 
-def test_the_nodes_are_named_with_their_states(cluster: Cluster) -> None:
-    done = cluster.plumb("nodes", "states", *cluster.options())
-    assert done.returncode == 0, done.stderr
+def test_the_nodes_are_named_with_their_states(cluster):
+    done = succeeded(cluster.plumb("nodes", "states", *cluster.options()))
     for host in cluster.hosts:
         assert re.search(rf"^{host} +\S+ +yes", done.stdout, re.MULTILINE), done.stdout
 
 
-def test_a_campaign_measures_on_one_node_and_on_two(onboarded: Cluster) -> None:
-    done = onboarded.plumb("campaign", "--", "-n", TESTS, "-S", "launches=1", "-S", "launch_time_limit=300")
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+def test_a_campaign_measures_on_one_node_and_on_two(onboarded):
+    succeeded(onboarded.plumb("campaign", "--", "-n", TESTS, "-S", "launches=1", "-S", "launch_time_limit=300"))
     found = onboarded.records()
     assert {item["variant"]["test"] for item in found} == {"osu_pair", "osu_barrier", "pi_sum"}
     assert all(item["verified"] for item in found)
@@ -169,11 +163,10 @@ def hosts_of_ranks(record: dict[str, Any]) -> list[str]:
     return [rank["host"] for rank in sorted(ranks, key=lambda rank: rank["rank"])]
 
 
-def test_every_core_of_two_nodes_has_a_rank(onboarded: Cluster) -> None:
+def test_every_core_of_two_nodes_has_a_rank(onboarded):
     before = len(onboarded.records())
     words = ["-n", FULL, "-p", "openmpi", "-S", "launches=1", "-S", "launch_time_limit=300"]
-    done = onboarded.plumb("campaign", "--profile", "full", "--", *words, timeout=900)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    succeeded(onboarded.plumb("campaign", "--profile", "full", "--", *words, timeout=900))
     both = {item["variant"]["params"]["placement"]: item for item in onboarded.records()[before:]}
     assert both.keys() == {"core", "roundrobin"}
     for item in both.values():
@@ -185,15 +178,10 @@ def test_every_core_of_two_nodes_has_a_rank(onboarded: Cluster) -> None:
     assert sorted(first) == sorted(second)
 
 
-def test_a_gate_submits_itself(onboarded: Cluster) -> None:
+def test_a_gate_submits_itself(onboarded):
     work = onboarded.folder / "gate"
-    words = [
-        "gate",
-        "--measure-equal",
-        "--baseline=mpich",
-        "--candidate=mpich",
-        "--test=pi_sum.*placement=core.*build=stack",
-    ]
+    words = ["gate", "--measure-equal", "--baseline=mpich", "--candidate=mpich"]
+    words.append("--test=pi_sum.*placement=core.*build=stack")
     done = onboarded.plumb(*words, "--minutes=0.3", f"--work={work}", f"--json={work}.json")
     assert done.returncode in (0, 1, 2, 3), done.stdout + done.stderr
     assert "job: " in done.stdout
@@ -202,14 +190,13 @@ def test_a_gate_submits_itself(onboarded: Cluster) -> None:
     assert newest["nodes"][0] in onboarded.hosts
 
 
-def test_ceilings_are_measured_by_a_job(onboarded: Cluster) -> None:
-    done = onboarded.plumb("site", "measure", "--partition=main", timeout=900)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_ceilings_are_measured_by_a_job(onboarded):
+    succeeded(onboarded.plumb("site", "measure", "--partition=main", timeout=900))
     (file,) = (onboarded.folder / "sites").rglob("ceilings.yaml")
     assert yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
-def test_stacks_are_audited_by_a_job_over_both_nodes(onboarded: Cluster) -> None:
+def test_stacks_are_audited_by_a_job_over_both_nodes(onboarded):
     done = onboarded.plumb("stack", "check", "--run", "--partition=main", "--nodes=2", "--json")
     assert done.returncode in (0, 1), done.stdout + done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -218,20 +205,18 @@ def test_stacks_are_audited_by_a_job_over_both_nodes(onboarded: Cluster) -> None
     assert "by TCP" in network
 
 
-def test_its_records_become_references_and_a_report(onboarded: Cluster) -> None:
+def test_its_records_become_references_and_a_report(onboarded):
     for _ in range(2):
-        again = onboarded.plumb("campaign", "--", "-n", "pi_sum.*placement=core.*build=stack", "-S", "launches=1")
-        assert again.returncode == 0, again.stdout + again.stderr
+        succeeded(onboarded.plumb("campaign", "--", "-n", "pi_sum.*placement=core.*build=stack", "-S", "launches=1"))
     done = onboarded.plumb("calibrate", "--test=pi_sum", "--min-sessions=2")
     assert done.returncode in (0, 1), done.stdout + done.stderr
     assert re.search(r"^(written|refused): ", done.stdout, re.MULTILINE), done.stdout
     page = onboarded.folder / "report.html"
-    done = onboarded.plumb("report", f"--output={page}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(onboarded.plumb("report", f"--output={page}"))
     assert page.stat().st_size > 1000
 
 
-def test_an_interrupt_leaves_no_job_and_no_process(onboarded: Cluster) -> None:
+def test_an_interrupt_leaves_no_job_and_no_process(onboarded):
     before = len(onboarded.records())
     with onboarded.begin(*LONG) as child:
         processes.wait_until(lambda: sum("osu_bw" in line for line in onboarded.left()) >= 2, onboarded.left, of=child)
@@ -242,12 +227,10 @@ def test_an_interrupt_leaves_no_job_and_no_process(onboarded: Cluster) -> None:
     assert [item["state"] for item in onboarded.records()[before:]] == ["interrupted"]
 
 
-def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(onboarded: Cluster) -> None:
+def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(onboarded):
     file = onboarded.folder / f"sites/other{onboarded.name}/site.yaml"
     text = file.read_text()
-    site = yaml.safe_load(text)
-    site["partitions"][0]["max_job_s"] = 60
-    file.write_text(yaml.safe_dump(site))
+    own_site.change(onboarded.folder / "sites", site=f"other{onboarded.name}", max_job_s=60)
     try:
         done = onboarded.plumb(*LONG)
     finally:
@@ -259,7 +242,7 @@ def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(onboarded: C
     processes.wait_until(lambda: onboarded.left() == [], onboarded.left)
 
 
-def test_a_node_that_is_cut_off_fails_its_case_and_leaves_no_job(onboarded: Cluster) -> None:
+def test_a_node_that_is_cut_off_fails_its_case_and_leaves_no_job(onboarded):
     fault = os.environ.get("PLUMB_TEST_FAULT")
     if not fault:
         pytest.skip("not run: PLUMB_TEST_FAULT names no command that takes the network from a node")
@@ -280,7 +263,7 @@ def test_a_node_that_is_cut_off_fails_its_case_and_leaves_no_job(onboarded: Clus
     )
 
 
-def test_what_cannot_be_fulfilled_is_one_line_and_leaves_no_job(cluster: Cluster) -> None:
+def test_what_cannot_be_fulfilled_is_one_line_and_leaves_no_job(cluster):
     for option, words in REFUSED[cluster.name]:
         folder = cluster.folder / "wrong"
         done = cluster.plumb("nodes", "facts", *cluster.options(option), "--nodes=1", str(folder), timeout=300)
@@ -289,7 +272,7 @@ def test_what_cannot_be_fulfilled_is_one_line_and_leaves_no_job(cluster: Cluster
     assert cluster.left() == []
 
 
-def test_more_nodes_than_there_are_is_one_line_and_leaves_no_job(cluster: Cluster) -> None:
+def test_more_nodes_than_there_are_is_one_line_and_leaves_no_job(cluster):
     """What waits for what cannot come is ended at the limit."""
     words = ["--nodes=999", str(cluster.folder / "many"), "--time-limit=10"]
     done = cluster.plumb("nodes", "facts", *cluster.options(), *words, timeout=300)

@@ -12,6 +12,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from processes import ended, succeeded
 
 from plumbline.base import paths
 
@@ -33,7 +34,7 @@ def packed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pack")
     environment = {**os.environ, "PLUMB_STACKS": str(folder / "stacks")}
     command = [str(PLUMB), "stack", "pack", str(folder / "all.tar"), "openmpi"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = ended(command, env=environment)
     log = folder / "stacks" / "archive.log"
     if done.returncode and log.exists() and re.search(UNREACHABLE, log.read_text()):
         pytest.skip("not run: no package registry can be reached to pack from")
@@ -59,9 +60,7 @@ def alone(checkout, *command, **variables):
     """Run a command in the checkout, with no network and an empty home."""
     (checkout.parent / "home").mkdir(exist_ok=True)
     environment = {"HOME": str(checkout.parent / "home"), "PATH": "/usr/local/bin:/usr/bin:/bin", **variables}
-    return subprocess.run(
-        [*ALONE, *command], capture_output=True, text=True, check=False, env=environment, cwd=checkout, timeout=600
-    )
+    return ended([*ALONE, *command], env=environment, cwd=checkout, timeout=600)
 
 
 @pytest.mark.long
@@ -79,10 +78,8 @@ def test_environment_and_stack_come_from_the_archive(packed, checkout):
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
     assert "tampered with" in refused.stderr
     assert not (checkout / ".venv").exists()
-    done = alone(checkout, *bootstrap, **given)
-    assert done.returncode == 0, done.stdout + done.stderr
-    done = alone(checkout, ".venv/bin/plumb", "stack", "install", "openmpi")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(alone(checkout, *bootstrap, **given))
+    done = succeeded(alone(checkout, ".venv/bin/plumb", "stack", "install", "openmpi"))
     done = alone(checkout, ".venv/bin/plumb", "stack", "check", "openmpi")
     assert "each is the recorded one" in done.stdout, done.stderr
     done = alone(checkout, ".venv/bin/plumb", "stack", "install", "mpich")

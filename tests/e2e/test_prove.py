@@ -2,12 +2,14 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from msgspec import json
+from processes import ended
 
 from plumbline import proof
 from plumbline.base import paths
@@ -22,78 +24,6 @@ BINDING = {
     "intelmpi": (["-genv", "I_MPI_PIN_DOMAIN", "core"], ["-genv", "I_MPI_PIN", "0"]),
 }
 AS_ROOT = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")
-#: their configuration: a launcher of their own name for it, and environments that know nothing of us
-CONFIGURATION = """
-site_configuration = {
-    "systems": [{"name": "theirs", "hostnames": [".*"], "partitions": [
-        {"name": name, "scheduler": "local", "launcher": name, "environs": ["builtin"]} for name in ("mpirun", "local")
-    ]}],
-    "environments": [{"name": "builtin", "cc": "gcc", "cxx": "", "ftn": ""}],
-    "logging": [{
-        "handlers": [{"type": "stream", "level": "info", "format": "%(message)s"}],
-        "handlers_perflog": [{
-            "type": "filelog", "prefix": "%(check_system)s", "level": "info",
-            "format": "%(check_verified)s|%(check_proof_id)s|%(check_rank_map)s",
-        }],
-    }],
-}
-"""
-TESTS = """
-import os
-import shlex
-import reframe as rfm
-import reframe.utility.sanity as sn
-from reframe.core.launchers import LauncherWrapper
-from reframe.core.builtins import performance_function, run_before, sanity_function, variable
-from plumbline.proof import Proven
-
-class Theirs(Proven, rfm.RunOnlyRegressionTest):
-    valid_systems, valid_prog_environs = ["theirs:mpirun"], ["builtin"]
-    executable, executable_opts, num_tasks = os.environ["PI"], ["--intervals", "10M"], 2
-    placement = "core"
-    binding = variable(str, value="core")
-
-    @run_before("run")
-    def choose(self):
-        self.job.launcher.options = ["--bind-to", self.binding]
-
-    @sanity_function
-    def is_pi(self):
-        return sn.assert_found("pi", self.stdout)
-
-    @performance_function("1")
-    def one(self):
-        return 1
-
-@rfm.simple_test
-class Right(Theirs):
-    pass
-
-@rfm.simple_test
-class Wrong(Theirs):
-    binding = "none"
-
-@rfm.simple_test
-class Ours(Theirs):
-    binding, plumb_bind = "none", True
-
-@rfm.simple_test
-class Hooks(Theirs):
-    # makes a launch of its own, takes another launcher, and sets last what to prove: all of that is seen
-    placement = None
-
-    @run_before("run")
-    def make(self):
-        self.prerun_cmds = [f"{self.job.launcher.run_command(self.job)} {self.executable} --intervals 1M"]
-        self.job.launcher.options = ["--bind-to", "none"]
-        self.job.launcher = LauncherWrapper(self.job.launcher, "env")
-        self.plumb_bind, self.placement = True, "core"
-
-@rfm.simple_test
-class WrongAlone(Theirs):
-    valid_systems, executable = ["theirs:local"], "taskset"
-    executable_opts = ["-c", os.environ["AWAY"], os.environ["PI"]]
-"""
 
 
 @pytest.fixture
@@ -138,27 +68,27 @@ def test_nested_a_launcher_in_a_script_with_work_before_and_after(two_cores, mon
 
 
 def test_somebody_else_s_reframe_tests_by_turns(two_cores, tmp_path):
-    (tmp_path / "config.py").write_text(CONFIGURATION)
-    (tmp_path / "checks.py").write_text(TESTS)
+    for name in ("config", "checks"):
+        shutil.copy(paths.root() / f"tests/data/reframe/proven_{name}.py", tmp_path / f"{name}.py")
     (program,), around = launch_line("openmpi", [])[0][3:], launch_line("openmpi", [])[1]
     around |= {"PI": program, "AWAY": str(machine.load().cores[1].cpus[0]), "PYTHONPATH": str(paths.root())}
     command = [paths.program("reframe"), "-C", "config.py", "-c", "checks.py", "-r", "--prefix", "."]
     words = ["--report-file", "report.json"]
-    done = subprocess.run([*command, *words], cwd=tmp_path, env=around, capture_output=True, text=True, check=False)
+    done = ended([*command, *words], cwd=tmp_path, env=around)
     (session,) = json.decode((tmp_path / "report.json").read_bytes())["runs"]
-    ended = {case["name"].split()[0]: case for case in session["testcases"]}
-    assert {name: case["result"] for name, case in ended.items()} == {
+    cases = {case["name"].split()[0]: case for case in session["testcases"]}
+    assert {name: case["result"] for name, case in cases.items()} == {
         "Right": "pass", "Wrong": "fail", "Ours": "pass", "Hooks": "pass", "WrongAlone": "fail",
     }, done.stdout  # fmt: skip
-    assert {ended[name]["fail_phase"] for name in ("Wrong", "WrongAlone")} == {"sanity"}
-    assert "no binding" in ended["Wrong"]["fail_reason"]
+    assert {cases[name]["fail_phase"] for name in ("Wrong", "WrongAlone")} == {"sanity"}
+    assert "no binding" in cases["Wrong"]["fail_reason"]
     kept = (tmp_path / "output/theirs/mpirun/builtin/Hooks").glob("proof.*.json")
     other, run = sorted(
         (json.decode(file.read_bytes(), type=proof.Proof) for file in kept), key=lambda one: len(one.ranks)
     )
     assert (other.placement, run.placement, len(run.ranks)) == (None, "core", 2)
     assert run.command[0] == "env"
-    assert "outside the rank's" in ended["WrongAlone"]["fail_reason"]
+    assert "outside the rank's" in cases["WrongAlone"]["fail_reason"]
     logged = (tmp_path / "perflogs/theirs/Right.log").read_text().splitlines()[-1].split("|")
     assert logged[0].lower() == "true"
     (file,) = (tmp_path / "stage/theirs/mpirun/builtin/Wrong").glob("proof.*.json")

@@ -14,33 +14,6 @@ from witness_helper import compile_c
 from plumbline.launch.witness import processes
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
-#: so many events of a kind, then so many rounds of work
-PROGRAM = """
-#include <pthread.h>
-#include <spawn.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-static void *nothing(void *x) { return x; }
-int main(int argc, char **argv) {
-    for (long n = atol(argv[2]); n > 0; n--) {
-        if (!strcmp(argv[1], "process")) {
-            pid_t child;
-            extern char **environ;
-            if (posix_spawn(&child, "/bin/true", 0, 0, (char *[]){"true", 0}, environ) || waitpid(child, 0, 0) < 0)
-                return 1;
-        } else if (!strcmp(argv[1], "thread")) {
-            pthread_t thread;
-            if (pthread_create(&thread, 0, nothing, 0) || pthread_join(thread, 0))
-                return 1;
-        } else if (!strcmp(argv[1], "free")) {
-            free(*(void *volatile *)&(void *){malloc(64)});
-        }
-    }
-    for (volatile long work = argc > 3 ? atol(argv[3]) : 0; work > 0; work--) ;
-    return 0;
-}
-"""
 EVENTS = {"process": 1000, "thread": 100_000, "free": 1_000_000}
 #: rounds of work, about a second
 WORK = 500_000_000
@@ -48,7 +21,8 @@ WORK = 500_000_000
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    return compile_c(tmp_path_factory.mktemp("cost"), PROGRAM, "-pthread", name="events")
+    source = (Path(__file__).resolve().parents[1] / "support" / "events.c").read_text()
+    return compile_c(tmp_path_factory.mktemp("cost"), source, "-pthread", name="events")
 
 
 def used(folder, watched, *words):

@@ -13,13 +13,13 @@ import forked_reframe
 import processes
 import pytest
 import stored
+from processes import ended
 
 from plumbline.base import paths
 from plumbline.host import binder, machine
 from plumbline.measure.reframe import cases, integrity
 
 pytestmark = pytest.mark.e2e
-BIN = Path(sys.executable).parent
 TESTS = paths.root() / "reframe-tests"
 TOPOLOGIES = paths.root() / "tests/data/topologies"
 
@@ -42,12 +42,9 @@ def reframe(*options, tests=TESTS, **environment):
 
 def activated(tmp_path, **changes):
     """The variables of activate, with folders of this test."""
-    return {
-        "PLUMB_RESULTS": str(tmp_path / "results"),
-        "RFM_CONFIG_FILES": str(paths.root() / "site-configs" / "settings.py"),
-        "RFM_PREFIX": str(tmp_path / "reframe"),
-        **changes,
-    }
+    settings = str(paths.root() / "site-configs" / "settings.py")
+    own = {"PLUMB_RESULTS": str(tmp_path / "results"), "RFM_PREFIX": str(tmp_path / "reframe")}
+    return {**own, "RFM_CONFIG_FILES": settings, **changes}
 
 
 def ran(output):
@@ -80,13 +77,7 @@ def test_a_foreign_reframe_without_the_package_does_not_drop_the_tests(tmp_path)
         "import inspect\nbefore = inspect.stack\n\ndef stack(*options):\n"
         f"    print(file=open({str(calls)!r}, 'a'))\n    return before(*options)\n\ninspect.stack = stack\n"
     )
-    probe = subprocess.run(
-        [sys.executable, "-c", "import plumbline"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(hide)},
-        capture_output=True,
-        check=False,
-    )
+    probe = ended([sys.executable, "-c", "import plumbline"], cwd=tmp_path, env={"PYTHONPATH": str(hide)})
     assert probe.returncode != 0, "the package is still found: this test tests nothing"
     _, output = reframe("-l", **activated(tmp_path, PYTHONPATH=str(hide)))
     assert "skipping test file" not in output
@@ -104,26 +95,14 @@ def test_with_no_site_reframe_ends_with_the_cure(tmp_path):
     assert (status, "plumb: no site is configured for this host" in output) == (1, True)
 
 
-def test_figures_are_shown_and_recorded(tmp_path, monkeypatch):
-    status, output = reframe(
-        "-vvvvvv",
-        "-r",
-        "-n",
-        "osu_barrier",
-        "-t",
-        "quick",
-        "-S",
-        "launches=1",
-        tests=TESTS / "osu.py",
-        **activated(tmp_path),
-    )
+def test_figures_are_shown_and_recorded(tmp_path):
+    words = ("-vvvvvv", "-r", "-n", "osu_barrier", "-t", "quick", "-S", "launches=1")
+    status, output = reframe(*words, tests=TESTS / "osu.py", **activated(tmp_path))
     assert status == 0, output
     # a job on this host is waited for, not polled ten times a second beside its ranks: once for each that has ended
     assert output.count("[P] sleep_time=") <= 2 * len(re.findall(r"spawned local process", output))
     assert len(re.findall(r"P: time: [0-9.]+ us", output)) == 3
-    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-    records, damages = stored.read_all()
-    assert damages == []
+    records = stored.sound(tmp_path / "results")
     assert {record["stack"]["name"] for record in records} == {"openmpi", "mpich", "intelmpi"}
     assert all(record["verified"] and len(record["launches"]) == 1 for record in records)
 
@@ -227,15 +206,8 @@ def test_stream_arms_are_distinct_on_every_stored_topology_with_several_packages
 @pytest.mark.parametrize(
     "pattern",
     [
-        "osu_barrier",
-        "osu_pair.*(latency|bw)|stream_threads",
-        "osu(_pair|_barrier).*core",
-        "(pi|heat1d)",
-        "pi?_?sum",
-        "[ps]i_sum",
-        r"sharing\_pair%placement=pair:l3$",
-        ".*triad",
-        "j",
+        *("osu_barrier", "osu_pair.*(latency|bw)|stream_threads", "osu(_pair|_barrier).*core", "(pi|heat1d)"),
+        *("pi?_?sum", "[ps]i_sum", r"sharing\_pair%placement=pair:l3$", ".*triad", "j"),
     ],
 )
 def test_a_selection_loads_the_files_that_have_its_tests(described, pattern):
@@ -261,9 +233,8 @@ def test_of_equal_variants_that_of_the_quick_campaign_comes_first(described):
     for name, variants in tests.items():
         order = list(dict.fromkeys(test["placement"] for test in variants if "placement" in test))
         groups = [item for item in order if (placement := binder.placement(item)).bound and not placement.pair]
-        quick = {test["placement"] for test in variants if "quick" in test["tags"] and "placement" in test} & set(
-            groups
-        )
+        quick = {test["placement"] for test in variants if "quick" in test["tags"] and "placement" in test}
+        quick &= set(groups)
         if set(groups[: len(quick)]) != quick:
             late.append(name)
     assert late == []
@@ -281,21 +252,10 @@ def test_a_missing_reference_file_is_a_fault(described, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
-def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch, signum):
+def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, signum):
     environment = {**os.environ, "PLUMB_RESULTS": str(tmp_path / "results")}
-    command = [
-        str(BIN / "plumb"),
-        "campaign",
-        "--profile",
-        "quick",
-        "--test",
-        "osu_pair",
-        "--",
-        "-S",
-        "launches=1",
-        "-p",
-        "mpich",
-    ]
+    command = [paths.program("plumb"), "campaign", "--profile", "quick", "--test", "osu_pair"]
+    command += ["--", "-S", "launches=1", "-p", "mpich"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         # the stage folder has the campaign's name, and each rank's HOME is below it
         campaign = re.match(r"campaign (\S+): ", child.stdout.readline())[1]
@@ -311,26 +271,25 @@ def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(t
     assert child.returncode == 130, rest
     assert "interrupted" in rest
     processes.wait_gone(campaign)
-    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-    records, damages = stored.read_all()
-    assert damages == []
+    records = stored.sound(tmp_path / "results")
     # a case before the one that was OK may have reached its time limit on a busy machine
     assert any(record["state"] == "complete" and record["verified"] for record in records)
 
 
-def test_an_unknown_selection_is_no_success(tmp_path):
-    environment = {**os.environ, "PLUMB_RESULTS": str(tmp_path / "results")}
-    command = [str(BIN / "plumb"), "campaign", "--", "-n", "no_such_test"]
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+@pytest.mark.parametrize(
+    ("words", "variables", "said"),
+    [
+        (
+            ["--", "-n", "no_such_test"],
+            {},
+            r"no test ran: none was selected.*--profile full selects among all tests\n$",
+        ),
+        ([], {"PLUMB_STACKS": "stacks"}, r"no test ran: site .* is not installed \("),
+    ],
+    ids=["selection", "stack"],
+)
+def test_a_campaign_of_nothing_is_no_success(tmp_path, words, variables, said):
+    places = {name: str(tmp_path / folder) for name, folder in {"PLUMB_RESULTS": "results", **variables}.items()}
+    answer = ended([paths.program("plumb"), "campaign", *words], env={**os.environ, **places}, timeout=60)
     assert answer.returncode == 2, answer
-    assert "no test ran: none was selected" in answer.stderr
-    assert answer.stderr.rstrip().endswith("--profile full selects among all tests")
-
-
-def test_a_missing_stack_is_named_by_the_campaign(tmp_path):
-    environment = {**os.environ, "PLUMB_RESULTS": str(tmp_path / "results"), "PLUMB_STACKS": str(tmp_path / "stacks")}
-    command = [str(BIN / "plumb"), "campaign"]
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
-    assert answer.returncode == 2, answer
-    assert "no test ran: site " in answer.stderr
-    assert " is not installed (" in answer.stderr
+    assert re.search(said, answer.stderr, re.DOTALL), answer.stderr

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 
+import own_site
 import pytest
 import stored
 import yaml
@@ -26,9 +27,7 @@ def suite(bench, tmp_path):
     bench.stack(STREAM_OUTPUT)
     sites = tmp_path / "sites"
     shutil.copy(paths.root() / "site-configs" / "settings.py", sites)
-    description = yaml.safe_load((sites / "local" / "site.yaml").read_text())
-    description["partitions"][0]["stacks"] = ["odd"]
-    (sites / "local" / "site.yaml").write_text(yaml.safe_dump(description))
+    own_site.change(sites, stacks=["odd"])
     environment = activated(
         tmp_path,
         PLUMB_SITES=str(sites),
@@ -43,34 +42,18 @@ def suite(bench, tmp_path):
             file.unlink()
         else:
             file.write_text(yaml.safe_dump({"schema": 1, "test": "stream", "references": references}))
-        status, output = reframe(
-            "-r",
-            *("-n", "stream_threads.*placement=compact.*threads=1", "-S", "launches=1"),
-            tests=TESTS / "stream.py",
-            **environment,
-        )
-        records, _ = stored.read_all()
+        words = ("-r", "-n", "stream_threads.*placement=compact.*threads=1", "-S", "launches=1")
+        status, output = reframe(*words, tests=TESTS / "stream.py", **environment)
+        records = stored.sound()
         return status, output, records[-1] if records else None
 
     return run
 
 
 def reference(value, **changes):
-    return {
-        "test": "stream_threads",
-        "figure": "triad",
-        "stack": "odd",
-        "partition": "default",
-        "params": {"placement": "compact", "threads": 1},
-        "value": value,
-        "unit": "MB/s",
-        "better": "higher",
-        "lower": -0.05,
-        "upper": 0.05,
-        "method": "declared",
-        "source": {"document": "a test"},
-        **changes,
-    }
+    of = {"test": "stream_threads", "figure": "triad", "stack": "odd", "partition": "default"}
+    of |= {"params": {"placement": "compact", "threads": 1}, "method": "declared", "source": {"document": "a test"}}
+    return {**of, "value": value, "unit": "MB/s", "better": "higher", "lower": -0.05, "upper": 0.05, **changes}
 
 
 @pytest.mark.parametrize(

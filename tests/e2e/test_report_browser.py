@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import statistics
 
 import chromium
@@ -20,13 +19,18 @@ from plumbline.host import devices
 from plumbline.records.model import convert
 from plumbline.show import pages
 from plumbline.show.report import data
-from plumbline.show.report.collectives import collectives
 
 pytestmark = chromium.needed
 SECTIONS = (
     "answer", "findings", "stacks", "overview", "left-out", "placements", "stream", "curves", "collectives", "hybrids",
     "labs", "pairs", "profiles", "work", "launches", "history", "devices", "circumstances",
 )  # fmt: skip
+DATA = "JSON.parse(document.getElementById('data').textContent)"
+#: the points of each series of each picture; caption and cells, without blanks, of each table
+POINTS = f"""[...document.querySelectorAll('main .drawing')].map((element) =>
+    {SERIES}.map((one) => one.data.map((point) => point.value)))"""
+TABLES = """[...document.querySelectorAll('main table')].map((table) => [table.caption?.textContent ?? '',
+    [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent.replace(/\\s/g, '')))])"""
 #: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
 INK = """drawing => {
     const seen = new Set();
@@ -48,14 +52,9 @@ def render(folder, records, past=(), outcome=None, damages=(), profiles=()):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(profiled, "stored", lambda _: list(profiles))
         document = data.document(
-            "local",
-            [convert(item) for item in records],
-            rows,
-            campaign=reports.CAMPAIGN,
-            ended=outcome,
-            older=(3, 2),
+            "local", [convert(item) for item in records], rows, campaign=reports.CAMPAIGN, ended=outcome, older=(3, 2),
             damages=damages,
-        )
+        )  # fmt: skip
     file = folder / "report.html"
     file.write_text(pages.render(document), encoding="utf-8")
     return file
@@ -85,10 +84,6 @@ def tab(browser, report):
 
 def shown(value, unit):
     return list(units.human(value, unit))
-
-
-def by_id(campaign):
-    return {item["id"]: item for item in campaign}
 
 
 def usable(item):
@@ -126,22 +121,7 @@ def test_findings_and_stacks_come_first_and_open_their_records(visit, report, ca
 
 def test_the_policy_holds_against_code_and_network(browser, report):
     """The guard, broken on purpose: what would run or send is stopped, and the browser says so."""
-    tab = browser.new_page()
-    tab.goto(f"file://{report}")
-    stopped = tab.evaluate("""async () => {
-        const seen = [];
-        document.addEventListener('securitypolicyviolation', (event) => seen.push(event.effectiveDirective));
-        const script = document.createElement('script');
-        script.textContent = 'window.broken = 3';
-        const image = document.createElement('img');
-        image.src = 'http://127.0.0.1:9/x.png';
-        document.body.append(script, image);
-        await fetch('http://127.0.0.1:9/').catch(() => null);
-        await new Promise((done) => setTimeout(done, 100));
-        return [seen.sort(), window.broken ?? null];
-    }""")
-    tab.close()
-    assert stopped == [["connect-src", "img-src", "script-src-elem"], None]
+    assert chromium.stopped(browser, report, "img") == [["connect-src", "img-src", "script-src-elem"], None]
 
 
 def test_overview_shows_the_figures_of_the_records(visit, report, campaign):
@@ -176,6 +156,47 @@ def test_tiles_count_what_there_is(tab, campaign):
     assert int(tiles["launches"]) == len(launches)
     assert int(tiles["disturbed"]) == sum(one["disturbed"] for one in launches)
     assert tiles["invalid"].endswith("3")
+
+
+def chosen(piece):
+    """A piece of the page's data, with the first option alone of each choice, as it is shown first."""
+    if isinstance(piece, dict):
+        choice = piece.get("is") == "choice"
+        return chosen(piece["options"][0][1]) if choice else {key: chosen(value) for key, value in piece.items()}
+    return [chosen(one) for one in piece] if isinstance(piece, list) else piece
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    """A report of what the campaign has none of: collectives, hybrid codes, joules and devices."""
+    item = reports.solver("pure", "core", 1, [1000.0, 1001.0, 1002.0])
+    known = devices.load(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
+    item["host"] = {**item["host"], "hostname": "node1", "devices": msgspec.to_builtins(known)}
+    for number, one in enumerate(item["launches"]):
+        one |= {"energy_j": {"package-0": 100.0 + number}, "work": {"flop": 2e9, "bytes": 0, "missing": "in a test"}}
+    fast = reports.solver("vector", "node", 8, [1300.0 + step for step in range(7)])
+    return render(tmp_path_factory.mktemp("others"), [*reports.collectives(), item, fast])
+
+
+@pytest.mark.parametrize("page", ["report", pytest.param("others", marks=pytest.mark.long)])
+def test_it_shows_what_the_page_holds(visit, request, page):
+    """Every point of every picture, every cell of every table; unit tests hold the page's data against the records."""
+    tab = visit(request.getfixturevalue(page))
+    draw_all(tab)
+    sections = chosen(tab.evaluate(DATA)["sections"])
+    for chart, drawn in zip(pieces.blocks(sections, "chart"), tab.evaluate(POINTS), strict=True):
+        series = chart.get("series", [chart])
+        for one, points in zip(series, drawn[: len(series)], strict=True):  # lines of levels may come behind
+            expected = [point[1 : 1 + len(seen)] for point, seen in zip(one["points"], points, strict=True)]
+            assert points == expected, chart["title"]
+    tables = dict(tab.evaluate(TABLES))
+    for table in pieces.blocks(sections, "table"):
+        for row, cells in zip(table["rows"], tables[table["caption"]], strict=True):
+            whole = [not pieces.blocks(piece, "folded") for piece in row]  # what is folded has another text
+            texts = ["".join(pieces.text(piece).split()) for piece in row]
+            assert [cell for cell, is_whole in zip(cells, whole, strict=True) if is_whole] == [
+                text for text, is_whole in zip(texts, whole, strict=True) if is_whole
+            ]
 
 
 def test_numbers_are_rounded_as_elsewhere(visit, tmp_path):
@@ -217,64 +238,17 @@ def test_sorting_by_a_column_of_numbers(visit, report):
     head = tab.locator("#variants th", has_text="median")
     head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "descending")
-    values = [
-        float(value)
-        for value in tab.locator("#variants td.median[data-value]").evaluate_all(
-            "cells => cells.map((cell) => cell.dataset.value)"
-        )
-    ]
-    assert values == sorted(values, reverse=True)
-
-
-def test_stream_matrix_shows_the_records(tab, campaign):
-    cells = tab.locator("#stream td.heat").evaluate_all(
-        """cells => cells.map((cell) => [cell.querySelector('.opener').dataset.record, cell.dataset.value,
-                                   cell.querySelector('button').textContent,
-                                   cell.querySelector('small').textContent])"""
+    texts = tab.locator("#variants td.median[data-value]").evaluate_all(
+        "cells => cells.map((one) => one.dataset.value)"
     )
-    records = by_id(campaign)
-    expected = [item for item in campaign if item["variant"]["test"] == "stream_numa"]
-    assert {cell[0] for cell in cells} == {item["id"] for item in expected}
-    for name, value, text, share in cells:
-        figure = records[name]["figures"][0]
-        assert float(value) == figure["value"]
-        assert text == shown(figure["value"], "MB/s")[0]
-        assert share == f"{figure['limit']['percent']:.0f} %"
-
-
-def test_curves_have_the_medians_of_the_launches(tab, campaign):
-    draw_all(tab)
-    drawn = tab.locator("#curves .drawing").evaluate_all(
-        f"""all => all.map((element) => {SERIES}.map(
-            (line) => line.data.map((point) => [point.number, ...point.value])))"""
-    )
-    document = tab.evaluate("JSON.parse(document.getElementById('data').textContent)")
-    charts = pieces.blocks(pieces.section(document, "curves"), "chart")
-    points = {}
-    for chart, shown_lines in zip(charts, drawn, strict=True):
-        assert len(shown_lines) == len(chart["series"]) == 12
-        for line in shown_lines:
-            for number, size, value in line:
-                name = document["entries"][chart["series"][number]["target"]]["id"]
-                points[name, chart["title"].split(" · ")[1], 0 if size == 0.5 else size] = value
-    expected = {}
-    for item in campaign:
-        if item["variant"]["test"] == "imb_pair":
-            for place, row in enumerate(item["launches"][0]["measurements"]):
-                middle = statistics.median(one["measurements"][place]["value"] for one in item["launches"])
-                scale = 1000 if row["unit"] == "MB/s" else 1
-                expected[item["id"], row["metric"], row["params"]["bytes"]] = middle / scale
-    assert points == pytest.approx(expected)
-    assert len(points) == 3 * 4 * (24 + 23)
+    assert texts == sorted(texts, key=float, reverse=True)
 
 
 def test_the_median_of_an_even_number_of_launches(visit, tmp_path):
-    launches = [
-        launch(
-            order, 1.0, measurements=[reports.measured("latency", value, "us", "lower", bytes=size) for size in (1, 2)]
-        )
-        for order, value in enumerate((10.0, 1.0, 3.0, 2.0))
-    ]
+    launches = []
+    for order, value in enumerate((10.0, 1.0, 3.0, 2.0)):
+        rows = [reports.measured("latency", value, "us", "lower", bytes=size) for size in (1, 2)]
+        launches.append(launch(order, 1.0, measurements=rows))
     tab = visit(render(tmp_path, [record(launches=launches)]))
     draw_all(tab)
     points = tab.locator("#curves .drawing").evaluate(f"element => {SERIES}[0].data.map((point) => point.value)")
@@ -294,139 +268,15 @@ def test_curves_as_a_table_and_on_hover(visit, report, campaign):
     )
     assert head[1] == "intelmpi, pair:l3 1x2 local us"
     item = next(item for item in campaign if item["variant"]["test"] == "imb_pair")
-    times = {}
-    for one in item["launches"]:
-        for row in one["measurements"]:
-            if row["metric"] == "latency":
-                times.setdefault(row["params"]["bytes"], []).append(row["value"])
-    assert [row[1] for row in rows] == [shown(statistics.median(values), "us")[0] for values in times.values()]
+    every = [[row for row in one["measurements"] if row["metric"] == "latency"] for one in item["launches"]]
+    times = [statistics.median(row["value"] for row in of_size) for of_size in zip(*every, strict=True)]
+    assert [row[1] for row in rows] == [shown(time, "us")[0] for time in times]
     assert [row[0] for row in rows][:1] + [row[0] for row in rows][-1:] == ["0 B", "4 MiB"]
     draw_all(tab)
     box = figure.locator(".drawing").bounding_box()
     tab.mouse.move(box["x"] + 300, box["y"] + 120)
     expect(tab.locator(".hover").first).to_contain_text("intelmpi, pair:l3 1x2 local")
     expect(tab.locator(".hover").first).to_contain_text(" us (")
-
-
-def test_the_heat_map_has_every_pair(visit, report, campaign):
-    tab = visit(report)
-    draw_all(tab)
-    item = next(item for item in campaign if item["variant"]["test"] == "pairs")
-    expected = {}
-    for place, row in enumerate(item["launches"][0]["measurements"]):
-        if row["metric"] == "latency":
-            ends = (row["params"]["first"], row["params"]["second"])
-            value = statistics.median(one["measurements"][place]["value"] for one in item["launches"])
-            expected[ends] = expected[ends[::-1]] = value
-    points = tab.locator("#pairs .drawing").evaluate(f"element => {SERIES}[0].data.map((point) => point.value)")
-    assert {(x, y): value for x, y, value in points} == pytest.approx(expected)
-    tab.locator("#pairs").get_by_text("Values as a table").click()
-    expect(tab.locator("#pairs figure tbody tr").first).to_have_text(re.compile("^0, 2l3"))  # ranks 0, 1 are CPUs 0, 2
-    groups = {}
-    for row in item["launches"][0]["measurements"]:
-        if row["metric"] == "latency":
-            groups.setdefault(row["params"]["class"], []).append(
-                expected[row["params"]["first"], row["params"]["second"]]
-            )
-    assert [len(values) for values in groups.values()] == [24, 32, 64]
-    classes = tab.locator("#pairs > div > .scroll tbody tr").all_inner_texts()
-    assert [row.split("\t") for row in classes] == [
-        [kind, str(len(values)), *(shown(end(values), "us")[0] for end in (min, statistics.median, max))]
-        for kind, values in groups.items()
-    ]
-
-
-@pytest.mark.long
-def test_collectives_show_each_way_of_timing(visit, tmp_path):
-    items = reports.collectives()
-    tab = visit(render(tmp_path, items))
-    (shown_rows,) = pieces.blocks(collectives([(convert(item), number) for number, item in enumerate(items)]), "table")
-    cells = tab.locator("#collectives tbody tr").first.locator("th, td").all_inner_texts()
-    assert cells == [pieces.text(cell) for cell in shown_rows["rows"][0]]
-    assert cells[0] == "8 B"
-    expect(tab.locator("#collectives")).to_contain_text("exit of the last rank")
-    tab.locator("#collectives .opener").first.click()
-    expect(tab.get_by_role("dialog")).to_contain_text("kernels_bcast")
-
-
-@pytest.mark.long
-def test_the_best_hybrid_code_is_held_against_the_best_pure_one(visit, tmp_path):
-    slow, fast = ([base + step for step in range(7)] for base in (1000.0, 1300.0))
-    tab = visit(render(tmp_path, [reports.solver("pure", "core", 1, slow), reports.solver("vector", "node", 8, fast)]))
-    cells = tab.locator("#hybrids tbody tr").first.locator("th, td").all_inner_texts()
-    assert [cell.splitlines()[0].strip() for cell in cells[2:4]] == ["vector node 1x8 local", "pure core 8x1 local"]
-    assert (cells[4], cells[6]) == ("1.299", "hybrid wins")
-    tab.locator("#hybrids .opener").first.click()
-    expect(tab.get_by_role("dialog")).to_contain_text("operation=vector")
-
-
-@pytest.mark.long
-def test_joules_and_devices_stand_as_tables(visit, tmp_path):
-    item = reports.solver("pure", "core", 1, [1000.0, 1001.0, 1002.0])
-    known = devices.load(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
-    item["host"] = {**item["host"], "hostname": "node1", "devices": msgspec.to_builtins(known)}
-    for number, one in enumerate(item["launches"]):
-        one |= {"energy_j": {"package-0": 100.0 + number}, "work": {"flop": 2e9, "bytes": 0, "missing": "in a test"}}
-    tab = visit(render(tmp_path, [item]))
-    cells = tab.locator("#work tbody tr").first.locator("th, td").all_inner_texts()
-    assert cells[3:] == ["101.0", "101.0", "50.50", "2.000"]
-    expect(tab.locator("#work li").first).to_have_text("not counted: in a test")
-    facts, ways = tab.locator("#devices table").all()
-    assert facts.locator("tbody tr").count() == len(known.devices)
-    assert [row.split() for row in ways.locator("tbody tr").all_inner_texts()] == [
-        [device.label, *row] for device, row in zip(known.devices, known.ways, strict=True)
-    ]
-    tab.locator("#work .opener").first.click()
-    expect(tab.get_by_role("dialog").get_by_role("columnheader", name="energy")).to_be_visible()
-
-
-def test_every_launch_has_its_dot(tab, campaign):
-    draw_all(tab)
-    drawn = tab.locator("#launches .drawing").evaluate_all(
-        f"""all => all.map((element) => {SERIES}.flatMap((dots) => dots.data.map(
-            (point) => [point.row, point.texts[0], point.value[0]])))"""
-    )
-    document = tab.evaluate("JSON.parse(document.getElementById('data').textContent)")
-    charts = pieces.blocks(pieces.section(document, "launches"), "chart")
-    dots = [
-        [document["entries"][chart["targets"][row]]["id"], text, place]
-        for chart, points in zip(charts, drawn, strict=True)
-        for row, text, place in points
-    ]
-    expected = [
-        [
-            item["id"],
-            " ".join(shown(value, item["figures"][0]["unit"])),
-            100 * (value / item["figures"][0]["value"] - 1),
-        ]
-        for item in campaign
-        if usable(item)
-        for value in item["figures"][0]["samples"]
-    ]
-    assert sorted(dots) == sorted(expected)
-
-
-def test_history_shows_points_and_the_change(visit, report):
-    tab = visit(report)
-    draw_all(tab)
-    past = reports.history()
-    points, marks = tab.locator("#history .drawing").evaluate(
-        f"""element => {{
-            const [dots] = {SERIES};
-            return [dots.data.map((point) => point.value), dots.markLine.data.map((line) => line.xAxis)];
-        }}"""
-    )
-    values = [item["figures"][0]["value"] / 1000 for item in past]
-    assert points[: len(past)] == [pytest.approx(point) for point in enumerate(values)]
-    tab.locator("#history figure summary").click()
-    rows = tab.locator("#history figure tbody tr")
-    expect(rows.first).to_be_visible()  # the table is made when it is opened
-    shown = rows.evaluate_all("all => all.map((row) => row.children[2].textContent)")
-    assert shown[: len(past)] == [item["id"] for item in past]
-    assert marks == [25]
-    expect(tab.locator("#history > div > .scroll tbody tr, #history > .scroll tbody tr").first).to_contain_text(
-        f"worse since {past[25]['id']}"
-    )
 
 
 def test_no_picture_is_blank(tab):
@@ -652,24 +502,6 @@ def test_numbers_that_are_none(visit, tmp_path):
 
 def test_data_is_what_the_page_holds(tab, report):
     """What is embedded is what the browser parses."""
-    parsed = tab.evaluate("JSON.parse(document.getElementById('data').textContent)")
+    parsed = tab.evaluate(DATA)
     text = report.read_text(encoding="utf-8")
     assert parsed == json.loads(text.partition('id="data">')[2].partition("</script>")[0])
-
-
-def test_a_profile_is_drawn_over_the_rank_map(tab):
-    """Every pair of ranks with its bytes and class, every call and size, and the map that would send less far."""
-    one = reports.ring()
-    draw_all(tab)
-    pairs, sizes = tab.locator("#profiles .drawing").all()
-    (drawn,) = pairs.evaluate(f"element => {SERIES}")
-    assert {tuple(point["value"]) for point in drawn["data"]} == {
-        (peer.rank, rank.rank, peer.sent_bytes / 1e3) for rank in one.ranks for peer in rank.peers
-    }
-    (drawn,) = sizes.evaluate(f"element => {SERIES}")
-    assert sum(point["value"][2] for point in drawn["data"]) == pytest.approx(100)
-    assert all(picture.evaluate(INK)[1] > 3 for picture in (pairs, sizes))
-    tables = tab.locator("#profiles table").all_inner_texts()
-    assert any("between nodes\t16\t8388608\t100.0" in text for text in tables)
-    assert any("as it ran\t0\t8388608" in text and "suggested\t8388608\t0" in text for text in tables)
-    assert any("MPI_Sendrecv" in text for text in tables)

@@ -1,18 +1,19 @@
 """``plumb scale`` on real programs: threads placed by us, ranks of their own launcher, holes, resuming."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from processes import ended, succeeded
 
 from plumbline.base import paths
 from plumbline.stacks import manifest
 
-pytestmark = pytest.mark.e2e
+pytestmark = [
+    pytest.mark.e2e, pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU has no curve"),
+]  # fmt: skip
 PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,61 +42,44 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def scale(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PLUMB_BUILD": str(folder / "build")}
-    return subprocess.run(
-        [paths.program("plumb"), "scale", *words],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ended([paths.program("plumb"), "scale", *words], env=environment, cwd=folder)
 
 
 FIGURE = ("--figure", "rate: (\\S+)", "--better", "higher")
-needs_two = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU has no curve")
 
 
-@needs_two
-def test_a_curve_over_threads_is_measured_and_shown_again(program: Path, tmp_path: Path) -> None:
+def test_a_curve_over_threads_is_measured_and_shown_again(program, tmp_path):
     file, page = tmp_path / "curve.json", tmp_path / "curve.html"
     words = ("--counts", "1,2", *FIGURE, "--work", "here", "--output", str(file), "--output", str(page))
-    done = scale(tmp_path, *words, "--", str(program), "1000000")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(scale(tmp_path, *words, "--", str(program), "1000000"))
     assert "best for time: 2 threads; for core hours (efficiency 0.7 or more): 2" in done.stdout.splitlines()[-1]
     assert json.loads(file.read_text())["points"][1]["speedup"] == pytest.approx([2.0, 2.0, 2.0], rel=0.01)
     assert "Why it bends" in page.read_text()
-    again = scale(tmp_path, "--resume", "here")
-    assert again.returncode == 0
+    again = succeeded(scale(tmp_path, "--resume", "here"))
     assert "round" not in again.stdout.split("\n\n")[0].splitlines()[-1]
     assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
 
 
-@needs_two
-def test_a_program_that_ignores_its_threads_is_told_so(tmp_path: Path) -> None:
+def test_a_program_that_ignores_its_threads_is_told_so(tmp_path):
     """A second thread that does not exist is no point at which the program is twice as slow per core for no reason."""
-    done = scale(
-        tmp_path, "--counts", "1,2", "--rounds", "3", "--minutes", "0.01", "--", "python3", "-c", "sum(range(10**7))"
-    )
-    assert done.returncode == 0, done.stdout
+    few = ("--counts", "1,2", "--rounds", "3", "--minutes", "0.01")
+    done = succeeded(scale(tmp_path, *few, "--", "python3", "-c", "sum(range(10**7))"))
     assert "does not use the threads that it is given; best: 1 thread" in done.stdout.splitlines()[-1]
 
 
-@needs_two
-def test_the_work_of_processes_counts(tmp_path: Path) -> None:
+def test_the_work_of_processes_counts(tmp_path):
     """Nothing claims that the threads are not used, or that the work takes half of its CPU time."""
     page = tmp_path / "curve.txt"
     count = "i=0; while test $i -lt $((600000/{threads})); do i=$((i+1)); done"
     work = f"for each in $(seq {{threads}}); do sh -c '{count}' & done; wait"
-    done = scale(tmp_path, "--counts", "1,2", "--rounds", "3", "--output", str(page), "--", "sh", "-c", work)
-    assert done.returncode == 0, done.stdout
+    done = succeeded(scale(tmp_path, "--counts", "1,2", "--rounds", "3", "--output", str(page), "--", "sh", "-c", work))
     assert "does not use the threads" not in " ".join(done.stdout.split())
     (row,) = (line for line in page.read_text().splitlines() if line.lstrip().startswith("2 "))
     assert float(row.split()[-1]) > 0.7
 
 
-@needs_two
 @pytest.mark.alone
-def test_an_interrupt_ends_it_and_is_no_launch(tmp_path: Path) -> None:
+def test_an_interrupt_ends_it_and_is_no_launch(tmp_path):
     """It goes on from there until its minutes are over, and is then shown only. Its values never agree within 2 %."""
     interrupt = "echo >> starts; test $(wc -l < starts) = 3 && kill -INT $PPID && exec sleep 9; "
     words = ("--counts", "1,2", *FIGURE, "--minutes", "0.001", "--work", "here")
@@ -104,12 +88,10 @@ def test_an_interrupt_ends_it_and_is_no_launch(tmp_path: Path) -> None:
     assert "interrupted by SIGINT" in done.stderr
     for launches, more in ((2, ()), (6, ()), (6, ("--rounds", "4", "--minutes", "1")), (8, ())):
         assert len(json.loads((tmp_path / "here" / "launches.json").read_text())) == launches
-        done = scale(tmp_path, "--resume", "here", *more)
-        assert done.returncode == 0, done.stderr
+        done = succeeded(scale(tmp_path, "--resume", "here", *more))
 
 
-@needs_two
-def test_a_point_that_fails_stays_in_the_table_with_its_reason(program: Path, tmp_path: Path) -> None:
+def test_a_point_that_fails_stays_in_the_table_with_its_reason(program, tmp_path):
     done = scale(tmp_path, "--counts", "1,2", *FIGURE, "--", str(program), "1000", "2")
     assert done.returncode == 1
     assert "exit status 3" in done.stdout
@@ -121,8 +103,7 @@ def test_a_point_that_fails_stays_in_the_table_with_its_reason(program: Path, tm
     assert done.stdout.splitlines()[-1] == "no point has a value"
 
 
-@needs_two
-def test_ranks_of_the_commands_own_launcher(tmp_path: Path) -> None:
+def test_ranks_of_the_commands_own_launcher(tmp_path):
     """Bound ranks are points of a curve; ranks that nothing binds are not, and the line says the option to write."""
     stack = manifest.load("openmpi")
     around = manifest.environment(stack, os.environ)
@@ -130,8 +111,7 @@ def test_ranks_of_the_commands_own_launcher(tmp_path: Path) -> None:
     launch = [*start, stack.launcher.command, "-n", "{ranks}", "--allow-run-as-root"]
     pi, *end = [*stack.benchmarks["pi"].command, "--intervals", "10M", "--repetitions", "5"]
     words = ("--counts", "1,2", "--minutes", "0.01", "--rounds", "3")
-    done = scale(tmp_path, *words, "--", *launch, "--bind-to", "core", pi, *end)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(scale(tmp_path, *words, "--", *launch, "--bind-to", "core", pi, *end))
     assert "strong scaling over ranks" in done.stdout
     ranks = [word.replace("{ranks}", "2") for word in launch]
     done = scale(tmp_path, *words, "--", *ranks, "--bind-to", "core", pi, *end)
@@ -164,15 +144,14 @@ def test_ranks_of_the_commands_own_launcher(tmp_path: Path) -> None:
         (["--efficiency", "2", "--", "true"], "2 is no efficiency"),
     ],
 )
-def test_bad_input_is_one_line(tmp_path: Path, words: list[str], fault: str) -> None:
+def test_bad_input_is_one_line(tmp_path, words, fault):
     done = scale(tmp_path, *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert fault in done.stderr
     assert done.stderr.count("\n") <= 2
 
 
-@needs_two
-def test_two_curves_are_a_gate_that_goes_on(program: Path, tmp_path: Path) -> None:
+def test_two_curves_are_a_gate_that_goes_on(program, tmp_path):
     """Equal commands are not measured; of others each point is a couple, and the second one has an efficiency."""
     both = [f"command:{program} {steps}" for steps in (1000, 1000, 2000)]
     done = scale(tmp_path, "--counts", "1,2", "--baseline", both[0], "--candidate", both[1])
@@ -186,8 +165,7 @@ def test_two_curves_are_a_gate_that_goes_on(program: Path, tmp_path: Path) -> No
     assert "pairs so far" in again.stdout
 
 
-@needs_two
-def test_a_program_of_a_plumb_yaml_is_scaled_by_its_name(program: Path, tmp_path: Path) -> None:
+def test_a_program_of_a_plumb_yaml_is_scaled_by_its_name(program, tmp_path):
     code = tmp_path / "code"
     code.mkdir()
     (code / "p.c").write_text(PROGRAM)
@@ -197,18 +175,15 @@ def test_a_program_of_a_plumb_yaml_is_scaled_by_its_name(program: Path, tmp_path
         f"programs: {{heat: {{command: ./p 1000000, mpi: false, figures: {{rate: {figure}}}}}}}\n"
     )
     words = ("heat", "--application", str(code / "plumb.yaml"), "--counts", "1,2", "--stack", "openmpi")
-    done = scale(tmp_path, *words, "--output", "curve.json")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(scale(tmp_path, *words, "--output", "curve.json"))
     curve = json.loads((tmp_path / "curve.json").read_text())
     assert curve["points"][1]["speedup"] == pytest.approx([2.0, 2.0, 2.0], rel=0.01)
     done = scale(tmp_path, *words, "--figure", "ratio")
     assert "heat has no figure 'ratio' (plumb scale --figure): did you mean 'rate'" in done.stderr
 
 
-@needs_two
-def test_a_dry_run_starts_nothing(program: Path, tmp_path: Path) -> None:
-    done = scale(tmp_path, "--counts", "1,2", "--weak", "--dry-run", "--", str(program), "{1000*threads}")
-    assert done.returncode == 0
+def test_a_dry_run_starts_nothing(program, tmp_path):
+    done = succeeded(scale(tmp_path, "--counts", "1,2", "--weak", "--dry-run", "--", str(program), "{1000*threads}"))
     assert f"{program} 2000" in done.stdout
     assert "6 to 60 launches" in done.stdout
     assert "core hours of 1 node" in done.stdout

@@ -1,14 +1,11 @@
 """The page of a machine in a real browser: racks, what a node opens, and nothing that a name or a line can run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import chromium
 import msgspec
 import pytest
 import reports
-from chromium import sideways
 from playwright.sync_api import expect
 
 from plumbline.base import paths
@@ -60,5 +57,5 @@ def test_a_cell_opens_the_course_of_its_node(visit, page):
     expect(dialog).to_be_hidden()
 
 
-def test_a_phone_shows_all_values_without_scrolling_sideways(visit, page):
-    assert sideways(visit(page[0], width=420)) == []
+def test_it_fits_a_phone(visit, page):
+    chromium.fits(visit, page[0])

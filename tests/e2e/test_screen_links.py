@@ -1,14 +1,13 @@
 """``plumb screen --links`` over nodes of one machine, reached by ssh: each group by itself, and a slow link."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import own_site
 import pytest
-import yaml
+from processes import succeeded
 from two_nodes import Site, site_over
 
 from plumbline.records import query
@@ -21,11 +20,8 @@ CLASS = "plumb-class 1\nname made-up\ncpu 0 0\nbudget 10 1\nend\n"
 def screened(folder: Path, names: Sequence[str]) -> Iterator[Site]:
     """A site of scheduler ssh with a class, which judges nothing."""
     with site_over(folder, names) as place:
-        file = folder / "sites" / "local" / "site.yaml"
-        known = yaml.safe_load(file.read_text(encoding="utf-8"))
-        known["partitions"] = [{**known["partitions"][0], "scheduler": "ssh"}]
-        file.write_text(yaml.safe_dump(known), encoding="utf-8")
-        made = folder / "sites" / "local" / "health" / f"{known['partitions'][0]['name']}.class"
+        own_site.change(folder / "sites", scheduler="ssh")
+        made = folder / "sites" / "local" / "health" / "default.class"
         made.parent.mkdir()
         made.write_text(CLASS, encoding="utf-8")
         yield place
@@ -42,7 +38,7 @@ def screen(place: Site, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], lis
     return done.stdout.splitlines(), [set(row.nodes) for row in rows]
 
 
-def test_each_group_is_measured_on_its_own_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_group_is_measured_on_its_own_nodes(tmp_path, monkeypatch):
     names = [f"plumb-n{number}" for number in range(1, 5)]
     with screened(tmp_path, names) as place:
         _, measured = screen(place, monkeypatch)
@@ -51,14 +47,13 @@ def test_each_group_is_measured_on_its_own_nodes(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.long
-def test_a_slow_link_is_found_among_twelve_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_link_is_found_among_twelve_nodes(tmp_path, monkeypatch):
     """What it sends has 100 Mbit/s; all others share the machine, so that they may be too unlike for a decision."""
     names = [f"plumb-n{number}" for number in range(1, 13)]
     with screened(tmp_path, names) as place:
         slow = ["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "100mbit", "burst", "64kb", "latency", "1s"]
         around = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
-        shaped = place.nodes.run(slow, around, 10, names.index("plumb-n7"))
-        assert shaped.returncode == 0, shaped.stderr
+        succeeded(place.nodes.run(slow, around, 10, names.index("plumb-n7")))
         said, measured = screen(place, monkeypatch)
     assert set.union(*measured) == set(names)
     bad = [line for line in said if line.startswith("bad: ")]

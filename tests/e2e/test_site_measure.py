@@ -3,18 +3,15 @@
 Set-up measures them too, before any test.
 """
 
-from __future__ import annotations
-
 import os
-import shutil
 import subprocess
 import sys
 
+import own_site
 import pytest
 import small_caches
 
 from plumbline import site
-from plumbline.base import paths
 from plumbline.host import ceilings, machine
 from plumbline.host.ceilings import words
 from plumbline.measure import ceilings as measuring
@@ -27,10 +24,9 @@ pytestmark = pytest.mark.e2e
 def small(tmp_path, monkeypatch):
     """This host with caches of 64 KiB, its site in a folder of the test, and one short launch for each ceiling."""
     small_caches.pretend(tmp_path, 65536, monkeypatch)
-    shutil.copytree(paths.sites() / "local", tmp_path / "sites" / "local")
-    monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
-    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
-    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    own_site.copy(tmp_path)
+    for name in ("sites", "build", "results"):
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
     monkeypatch.setattr(measuring, "LAUNCHES", 1)
     monkeypatch.setattr(measuring, "CACHE_BYTES", 1 << 20)
     return tmp_path

@@ -9,6 +9,7 @@ The tests of site ``ci`` need the archives that ``spack-env/debian-sources`` bri
 build Open MPI; with ``PLUMB_SPACK_TEST_HOME``, a folder that is kept, only once.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -17,11 +18,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import own_site
 import pytest
 import recipe_hash
 import spack_site
 import stored
 import yaml
+from processes import ended, succeeded
 
 from plumbline.base import paths
 from plumbline.extras.spack import environments
@@ -70,22 +73,33 @@ def stacks(tmp_path_factory):
     for file in Path(given).glob("*.yaml") if given else ():
         shutil.copy(file, site)
     write_site(site)
-    return {
-        **os.environ,
-        "PLUMB_STACKS": str(folder / "stacks"),
-        "PLUMB_SPACK_SITE": str(site),
-        "PLUMB_SPACK_HOME": str(folder / "home"),
-    }
+    places = {"PLUMB_STACKS": folder / "stacks", "PLUMB_SPACK_SITE": site, "PLUMB_SPACK_HOME": folder / "home"}
+    return {**os.environ, **{name: str(place) for name, place in places.items()}}
+
+
+@contextlib.contextmanager
+def among(variables, *names):
+    """These variables are those of this process too."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names or variables:
+            patch.setenv(name, variables[name])
+        yield
+
+
+def installed_in(variables, name="spack-openmpi"):
+    """The manifest of a stack, which has no problem."""
+    with among(variables, "PLUMB_STACKS"):
+        document = manifest.load(name)
+        assert manifest.problems(document) == []
+    return document
 
 
 def write_site(site):
     """Environments of the default site, with the MPIs of the wheel stacks as externals."""
     base = environments.folder() / "environments"
     for name in (*MPIS, "mpich-llvm"):
-        spack, mpi = (
-            yaml.safe_load((base / name / environments.DESCRIPTION).read_text())["spack"],
-            name.removesuffix("-llvm"),
-        )
+        spack = yaml.safe_load((base / name / environments.DESCRIPTION).read_text())["spack"]
+        mpi = name.removesuffix("-llvm")
         external = {"spec": f"{mpi}@{manifest.load(mpi).mpi.version}~fortran", "prefix": str(paths.stacks() / mpi)}
         external["extra_attributes"] = {"plumb_stack": mpi}
         external_mpi = {"mpi": {"require": [mpi]}, f"{mpi}:": {"buildable": False, "externals": [external]}}
@@ -127,37 +141,15 @@ def installed(stacks):
 
 def measured(variables, names, tmp_path, programs=("osu_latency", "IMB-MPI1")):
     """Records of OSU's latency and IMB's PingPong, or one of the ``programs``, on the stacks ``names``."""
-    sites = tmp_path / "sites"
-    shutil.copytree(paths.sites() / "local", sites / "local")
-    shutil.copy(paths.sites() / "settings.py", sites)
-    file = sites / "local" / "site.yaml"
-    site = yaml.safe_load(file.read_text())
-    for part in site["partitions"]:
-        part["stacks"] = list(names)
-    file.write_text(yaml.safe_dump(site))
-    variables = {
-        **variables,
-        "PLUMB_SITES": str(sites),
-        "PLUMB_RESULTS": str(tmp_path / "results"),
-        "RFM_CONFIG_FILES": str(sites / "settings.py"),
-        "RFM_PREFIX": str(tmp_path / "reframe"),
-    }
+    sites = own_site.copy(tmp_path, stacks=list(names))
+    own = {"PLUMB_SITES": sites, "PLUMB_RESULTS": tmp_path / "results"}
+    own |= {"RFM_CONFIG_FILES": sites / "settings.py", "RFM_PREFIX": tmp_path / "reframe"}
+    variables = {**variables, **{name: str(place) for name, place in own.items()}}
     tests = "osu_pair.*latency|imb_pair.*PingPong"
     command = [str(BIN / "reframe"), "-c", str(paths.root() / "reframe-tests"), "--nocolor", "-r", "-t", "quick"]
-    done = subprocess.run(
-        [*command, "-n", tests, "-S", "launches=1"],
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        cwd=paths.root(),
-    )
-    assert done.returncode == 0, done.stdout[-4000:]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-        records, damages = stored.read_all()
-    assert damages == []
+    done = succeeded(ended([*command, "-n", tests, "-S", "launches=1"], env=variables, timeout=600, cwd=paths.root()))
+    with among(variables, "PLUMB_RESULTS"):
+        records = stored.sound()
     seen = {(record["stack"]["name"], Path(record["benchmark"]["file"]).name) for record in records}
     wanted = {(name, program) for name in names for program in programs}
     assert seen == wanted, done.stdout[-4000:]
@@ -223,9 +215,7 @@ def test_the_archive_installs_into_an_empty_tree_without_network(installed, pack
     index = sorted((stacks / "spack" / "cache").glob("*/builtin-*-index.json"))
     given = sorted((stacks / "archive" / "spack" / "index").glob("*/*.json"))
     assert [file.read_bytes() for file in index] == [file.read_bytes() for file in given] != []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_STACKS", str(stacks))
-        assert manifest.problems(manifest.load("spack-openmpi")) == []
+    installed_in(variables)
 
 
 @pytest.fixture(scope="module")
@@ -235,12 +225,10 @@ def committed(tmp_path_factory):
     if reason:
         pytest.skip(f"not run: {reason}")
     given = os.environ.get("PLUMB_SPACK_MIRROR")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_SPACK_SITE", "ci")
+    with among({"PLUMB_SPACK_SITE": "ci"}):
         recipe = environments.folder() / "repo/spack_repo/elsewhere/packages/openmpi/package.py"
-        source = recipe_hash.versions(recipe.read_text())[
-            spack_site.node(environments.read("openmpi"), "openmpi")[1].version
-        ]
+        version = spack_site.node(environments.read("openmpi"), "openmpi")[1].version
+        source = recipe_hash.versions(recipe.read_text())[version]
     if given and not list(Path(given).glob(f"_source-cache/archive/*/{source['sha256']}*")):
         pytest.skip(f"not run: no archive of Open MPI in {given}; spack-env/debian-sources brings it")
     kept = os.environ.get("PLUMB_SPACK_TEST_HOME")
@@ -257,12 +245,9 @@ def committed(tmp_path_factory):
 
 @pytest.mark.long
 def test_a_lock_is_installed_exactly_as_it_is_committed(committed, tmp_path):
-    with pytest.MonkeyPatch.context() as patch:
-        for key, value in committed.items():
-            patch.setenv(key, value)
+    document = installed_in(committed)
+    with among(committed):
         nodes = environments.read("openmpi").concrete_specs
-        document = manifest.load("spack-openmpi")
-        assert manifest.problems(document) == []
     sources = {source.hash.removeprefix("spack:"): source for source in document.sources}
     assert {digest for digest, node in nodes.items() if node.external is None} <= sources.keys()
     foreign = {digest for digest, node in nodes.items() if node.namespace == "elsewhere"}
@@ -349,8 +334,7 @@ def test_a_missing_source_is_named_with_where_it_was_looked_for(installed, tmp_p
     given = os.environ.get("PLUMB_SPACK_MIRROR")
     if not given:
         pytest.skip("not run: no PLUMB_SPACK_MIRROR to take a file out of")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_SPACK_SITE", installed["PLUMB_SPACK_SITE"])
+    with among(installed, "PLUMB_SPACK_SITE"):
         _, node = spack_site.node(environments.read("openmpi"), "intel-mpi-benchmarks")
     mirror = tmp_path / "mirror"
     shutil.copytree(given, mirror)
@@ -387,16 +371,13 @@ def test_a_full_disk_is_told_and_a_second_run_goes_on(installed, packed, tmp_pat
         assert not (stacks / "spack-openmpi" / "manifest.json").exists()
         ballast.unlink()
         plumb(variables, "install", "spack:openmpi")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PLUMB_STACKS", str(stacks))
-            assert manifest.problems(manifest.load("spack-openmpi")) == []
+        installed_in(variables)
     finally:
         subprocess.run(["umount", "--lazy", str(stacks)], check=True)
 
 
 def test_locks_of_the_test_site_know_their_externals(installed):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_SPACK_SITE", installed["PLUMB_SPACK_SITE"])
+    with among(installed, "PLUMB_SPACK_SITE"):
         for name in MPIS:
             foreign = spack_site.foreign_paths(environments.lock(name))
             assert str(paths.stacks() / name) in foreign
@@ -407,15 +388,9 @@ def test_a_stack_by_llvm_stands_beside_that_by_gcc(installed):
         pytest.skip("not run: no clang 14 in /usr/lib/llvm-14, which the default site's environment mpich-llvm names")
     plumb(installed, "lock", "spack:mpich-llvm")
     plumb(installed, "install", "spack:mpich-llvm")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_STACKS", installed["PLUMB_STACKS"])
-        found = {name: manifest.load(name) for name in ("spack-mpich", "spack-mpich-llvm")}
-        assert manifest.problems(found["spack-mpich-llvm"]) == []
-    assert {name: document.compiler.name for name, document in found.items()} == {
-        "spack-mpich": "gcc",
-        "spack-mpich-llvm": "llvm",
-    }
-    one, other = (document.benchmarks for document in found.values())
+    found = [installed_in(installed, name) for name in ("spack-mpich", "spack-mpich-llvm")]
+    assert [document.compiler.name for document in found] == ["gcc", "llvm"]
+    one, other = (document.benchmarks for document in found)
     assert one.keys() == other.keys()
     for name in ("osu_latency", "stream"):
         assert re.search(r"(^|, )llvm 14\.0\.6\b", other[name].built), name
@@ -436,8 +411,6 @@ def test_what_an_upstream_store_has_is_not_built(installed, tmp_path):
     plumb(variables, "install", "spack:openmpi", before=ALONE)
     log = (stacks / "spack-openmpi.log").read_text()
     assert "==> Installing" not in log
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_STACKS", str(stacks))
-        document = manifest.load("spack-openmpi")
+    document = installed_in(variables)
     assert document.benchmarks["osu_latency"].command[0].startswith(str(home / "store"))
     assert document.benchmarks["pi"].command[0].startswith(str(stacks / "spack-openmpi"))

@@ -1,7 +1,5 @@
 """The audit of real stacks, in which causes are made for real: what is missed is named, with its cause."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -12,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import own_site
 import pytest
 import stack_manifest
-import yaml
 from fabrics import adapter
 from msgspec import convert
 from msgspec.structs import replace
@@ -69,11 +67,7 @@ class Audit:
         (folder / manifests.FILE).write_text(json.dumps(document), encoding="utf-8")
 
     def site(self, environment: dict[str, str]) -> None:
-        file = self.bench.folder / "sites" / "local" / "site.yaml"
-        known = yaml.safe_load(file.read_text(encoding="utf-8"))
-        known["hostnames"] = [".*"]
-        known["partitions"][0]["environment"] = environment
-        file.write_text(yaml.safe_dump(known), encoding="utf-8")
+        own_site.change(self.bench.folder / "sites", of_site={"hostnames": [".*"]}, environment=environment)
 
     def facts(self, *adapters: dict[str, Any]) -> Node:
         return replace(collection.here(self.bench.folder), hcas=convert(list(adapters), list[Hca]))
@@ -109,13 +103,13 @@ def missed(found: list[Use]) -> dict[str, list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("stack", ["openmpi", "mpich", "intelmpi"])
-def test_an_installed_stack_misses_nothing_here(audited: Audit, stack: str) -> None:
+def test_an_installed_stack_misses_nothing_here(audited, stack):
     found = audited.run(audited.document(stack))
     assert missed(found) == {}
     assert "us, " in next(one.seen for one in found if one.name == ways.SHARED)
 
 
-def test_the_page_shows_the_rows_of_a_real_audit(audited: Audit) -> None:
+def test_the_page_shows_the_rows_of_a_real_audit(audited):
     page = (paths.root() / "docs" / "fabrics.md").read_text(encoding="utf-8")
     block = page.partition("$ plumb stack check openmpi --run\n")[2].partition("```")[0]
     shown = [re.split(r" {2,}", line)[1:3] for line in block.splitlines() if line.startswith("openmpi ")]
@@ -127,15 +121,13 @@ def test_the_page_shows_the_rows_of_a_real_audit(audited: Audit) -> None:
     ("stack", "variables", "way", "seen"),
     [pytest.param(*case, marks=() if place in (0, 2, 3, 6) else pytest.mark.long) for place, case in enumerate(FORCED)],
 )
-def test_a_way_that_a_variable_turns_off(
-    audited: Audit, stack: str, variables: dict[str, str], way: str, seen: str
-) -> None:
+def test_a_way_that_a_variable_turns_off(audited, stack, variables, way, seen):
     found = missed(audited.run(audited.document(stack), variables))
     assert list(found) == [way]
     assert (OFF, f"{seen} (environment of partition default in site.yaml)") in found[way]
 
 
-def test_a_settings_file_of_the_stack_forces_tcp(audited: Audit) -> None:
+def test_a_settings_file_of_the_stack_forces_tcp(audited):
     def change(prefix: Path) -> None:
         (prefix / "etc").mkdir(exist_ok=True)
         (prefix / "etc" / "openmpi-mca-params.conf").write_text("# old\nbtl = tcp,self\n", encoding="utf-8")
@@ -162,12 +154,12 @@ class TestUserNamespaces:
 
         return make
 
-    def test_open_mpi_copies_twice(self, audited: Audit, apart: Callable[[str], dict[str, Any]]) -> None:
+    def test_open_mpi_copies_twice(self, audited, apart):
         found = missed(audited.run(apart("openmpi")))
         expected = ("ranks in user namespaces of their own", "the ranks are in 2 user namespaces")
         assert found == {ways.CMA: [expected]}
 
-    def test_mpich_ends(self, audited: Audit, apart: Callable[[str], dict[str, Any]]) -> None:
+    def test_mpich_ends(self, audited, apart):
         found = missed(audited.run(apart("mpich")))
         expected = ("copies refused by the kernel", "the library says that the kernel refused a copy")
         assert found == {audit.MESSAGES: [expected]}
@@ -181,7 +173,7 @@ class TestWithAnAdapter:
         if Path("/sys/class/infiniband").exists():
             pytest.skip("this host has adapters of its own")
 
-    def test_a_plugin_was_removed(self, audited: Audit) -> None:
+    def test_a_plugin_was_removed(self, audited):
         def change(prefix: Path) -> None:
             for pattern in ("libuct_ib*", "libuct_rdmacm*", "libverbs-fi*", "libefa-fi*"):
                 for file in prefix.rglob(pattern):
@@ -191,7 +183,7 @@ class TestWithAnAdapter:
         causes = dict(missed(found)[ways.INFINIBAND])
         assert causes["provider not built"].endswith("has ibv_open_device")
 
-    def test_a_plugin_without_its_library(self, audited: Audit) -> None:
+    def test_a_plugin_without_its_library(self, audited):
         if subprocess.run("ldconfig -p | grep libpsm2", shell=True, check=False).returncode == 0:  # noqa: S602
             pytest.skip("this host has libpsm2")
         found = missed(audited.run(audited.document("openmpi"), facts=audited.facts(adapter("hfi1_0"))))
@@ -205,14 +197,12 @@ class TestWithAnAdapter:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (soft, hard))
 
     @pytest.mark.usefixtures("little")
-    def test_memory_may_not_be_locked(self, audited: Audit) -> None:
+    def test_memory_may_not_be_locked(self, audited):
         found = missed(audited.run(audited.document("mpich"), facts=audited.facts(adapter())))
         assert ("locked memory", "64 KiB") in found[ways.INFINIBAND]
 
 
-def test_the_command_prints_json_and_says_by_its_status_what_is_missed(
-    audited: Audit, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_prints_json_and_says_by_its_status_what_is_missed(audited, capsys, monkeypatch):
     audited.use(audited.document("openmpi"))
     audited.site(LOOPBACK)
     monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
@@ -228,7 +218,7 @@ def test_the_command_prints_json_and_says_by_its_status_what_is_missed(
     assert "1 of " in capsys.readouterr().out
 
 
-def test_a_stack_that_cannot_be_launched_is_one_row(audited: Audit, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_that_cannot_be_launched_is_one_row(audited, capsys):
     document = audited.document("openmpi")
     del document["benchmarks"]["pairs"]
     audited.use(document)
@@ -237,7 +227,7 @@ def test_a_stack_that_cannot_be_launched_is_one_row(audited: Audit, capsys: pyte
     assert "has no benchmark 'pairs'" in capsys.readouterr().out
 
 
-def test_options_of_a_run_need_it(audited: Audit, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_a_run_need_it(audited, capsys):
     audited.use(audited.document("openmpi"))
     assert cli.main(["stack", "check", "--json"]) == 2
     assert "--json goes with --run" in capsys.readouterr().err

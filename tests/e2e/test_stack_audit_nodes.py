@@ -1,16 +1,14 @@
 """The audit over two nodes on one machine: TCP by their interface, and a firewall between them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from typing import Any
 
+import own_site
 import pytest
-import yaml
-from two_nodes import Site, site_over
+from two_nodes import YIELDING, Site, site_over
 
 from plumbline.mpi import ways
 from plumbline.stacks import manifest
@@ -30,16 +28,13 @@ def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def audited(over: Site, environment: dict[str, str]) -> tuple[int, dict[tuple[str, str], dict[str, Any]]]:
-    file = over.folder / "sites" / "local" / "site.yaml"
-    known = yaml.safe_load(file.read_text(encoding="utf-8"))
-    known["partitions"][0]["environment"] |= environment
-    file.write_text(yaml.safe_dump(known), encoding="utf-8")
+    own_site.change(over.folder / "sites", environment={**YIELDING, **environment})
     done = over.plumb("stack", "check", "openmpi", "--run", "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return done.returncode, {(line["between"], line["name"]): line for line in lines}
 
 
-def test_messages_go_by_the_interface_between_the_nodes(over: Site) -> None:
+def test_messages_go_by_the_interface_between_the_nodes(over):
     status, found = audited(over, {})
     assert status == 0, found
     tcp = found["nodes", ways.TCP]
@@ -47,7 +42,7 @@ def test_messages_go_by_the_interface_between_the_nodes(over: Site) -> None:
     assert found["ranks of a node", ways.CMA]["bad"] is False
 
 
-def test_a_firewall_is_named(over: Site) -> None:
+def test_a_firewall_is_named(over):
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     if shutil.which("nft", path=path) is None:
         pytest.skip("no nft: package nftables")

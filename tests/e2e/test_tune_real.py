@@ -1,13 +1,12 @@
 """A real tuning, small: two sizes, one setting, one rung. What is judged is that it ran and kept its records."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 from pathlib import Path
 
 import msgspec
+import own_site
 import pytest
 import yaml
 
@@ -44,19 +43,14 @@ def small(tmp_path, monkeypatch):
 @pytest.fixture
 def tuned_stack(tmp_path, monkeypatch):
     """What is there right after a tuning that gained: sites and stacks of their own, the installed stack's programs."""
-    for name in ("sites", "stacks", "results"):
+    for name in ("stacks", "results"):
         (tmp_path / name).mkdir()
     (tmp_path / "stacks" / "openmpi").symlink_to(paths.stacks() / "openmpi")
-    shutil.copytree(paths.sites() / site.here(), tmp_path / "sites" / site.here())
-    shutil.copy(paths.sites() / "settings.py", tmp_path / "sites")
+    own_site.copy(tmp_path, stacks=["openmpi"])
     part = site.load(site.here()).partitions[0]
     here = TuningRequest(site.here(), part.name, "openmpi", "openmpi", ("core",), (8,), 1, {"commit": "a"})
     for name in ("sites", "stacks", "results"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
-    file = tmp_path / "sites" / here.site / "site.yaml"
-    document = yaml.safe_load(file.read_text())
-    document["partitions"][0]["stacks"] = ["openmpi"]
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
     winner = Confirmed(Configuration((Setting(NAME, "65536"),)), {}, ("20260101T000000Z-host-abcdef",))
     said: list[str] = []
     command.write_down(TuningBench(tmp_path / "tuning", TuningState(here), print), winner, said.append)
@@ -146,32 +140,12 @@ def test_numbers_of_ranks_with_a_bad_algorithm_are_found(bad_at_3_and_5, capsys)
     assert not [place for place, _ in ranks if place == "none, 4 ranks"]
 
 
-#: a program that mostly calls MPI_Allreduce, or never
-CODE = """
-#include <mpi.h>
-#include <stdio.h>
-static double data[1024], sum[1024];
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    double begin = MPI_Wtime(), work = 0;
-    for (int i = 0; argc < 2 ? MPI_Wtime() < begin + 0.3 : i < 2000; i++) {
-        if (argc > 1) MPI_Allreduce(data, sum, 1024, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        for (int k = 0; k < 1000; k++) work += k * 1e-9;
-    }
-    int rank;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank == 0) printf("Time: %.9f s (%g)\\n", MPI_Wtime() - begin, work);
-    return MPI_Finalize();
-}
-"""
-
-
 @pytest.fixture
 def code(small, monkeypatch):
     """A repository with two programs is the present folder."""
     folder = small / "code"
     folder.mkdir()
-    (folder / "code.c").write_text(CODE)
+    shutil.copy(Path(__file__).resolve().parents[1] / "support" / "talk.c", folder / "code.c")
     time = {"time": {"pattern": r"Time: (\S+) s", "unit": "s"}}
     programs = {"talk": {"command": "./code talk", "figures": time}, "quiet": {"command": "./code", "figures": time}}
     document = {"application": "code", "build": ["mpicc -O1 -o code code.c"], "programs": programs}

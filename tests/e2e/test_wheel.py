@@ -3,9 +3,6 @@
 Where the tests run as root, the commands run as a user who is not: root uses a checkout in all other tests.
 """
 
-from __future__ import annotations
-
-import http.server
 import json
 import os
 import re
@@ -19,8 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import gitlab_runner
+import own_code
 import published
 import pytest
+from processes import ended, succeeded
 
 from plumbline.base import paths
 
@@ -34,14 +33,8 @@ pytestmark = pytest.mark.e2e
 
 BIN = Path(sys.executable).parent
 TOOLS = (
-    "bin/plumb-bind",
-    "bin/plumb-check",
-    "bin/plumb-neighbour",
-    "bin/plumb-trace",
-    "bin/plumb-check-gpu",
-    "lib/libplumbwitness.so",
-    "lib/libplumbprofile.so",
-    "lib/libplumbyields.so",
+    *(f"bin/plumb-{name}" for name in ("bind", "check", "neighbour", "trace", "check-gpu")),
+    *(f"lib/libplumb{name}.so" for name in ("witness", "profile", "yields")),
 )
 #: what of a checkout is in a wheel, below plumbline/suite
 MACHINES = ("comet", "gpc", "ranger", "rrze-nehalem", "rrze-westmere", "rrze-woodcrest", "ulysses")
@@ -79,8 +72,7 @@ programs:
 def call(command: Iterable[str | Path], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
     """What a command prints; a failure of the test with all of it unless it succeeds."""
     words = list(command)
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=cwd, timeout=600)
-    assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
+    done = succeeded(ended(words, env=environment, cwd=cwd, timeout=600))
     return done.stdout
 
 
@@ -109,17 +101,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     around = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
     around.pop("PYTHONPATH", None)
-    build = [
-        "uv",
-        "build",
-        "--sdist",
-        "--no-build-isolation",
-        "--python",
-        sys.executable,
-        "--out-dir",
-        folder / "built",
-    ]
-    call([*build, paths.root()], around)
+    build = ["uv", "build", "--sdist", "--no-build-isolation", "--python", sys.executable]
+    call([*build, "--out-dir", folder / "built", paths.root()], around)
     (source,) = (folder / "built").glob("*.tar.gz")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps", "--no-index"]
     call([*pip, "--no-build-isolation", "--wheel-dir", folder / "built", source], around)
@@ -192,7 +175,7 @@ def ready(place: Path) -> Path:
     return place
 
 
-def test_it_has_what_git_has_and_the_tools(wheel: Path) -> None:
+def test_it_has_what_git_has_and_the_tools(wheel):
     committed = call(["git", "-C", paths.root(), "ls-files", "--", "plumbline", *SUITE, *FILES]).splitlines()
     expected = {name if name.startswith("plumbline/") else f"plumbline/suite/{name}" for name in committed}
     with zipfile.ZipFile(wheel) as archive:
@@ -203,7 +186,7 @@ def test_it_has_what_git_has_and_the_tools(wheel: Path) -> None:
     assert "-py3-none-" in wheel.name
 
 
-def test_plumb_bind_has_its_hwloc_and_what_is_preloaded_has_nothing(place: Path) -> None:
+def test_plumb_bind_has_its_hwloc_and_what_is_preloaded_has_nothing(place):
     (package,) = place.glob("env/lib/python*/site-packages/plumbline")
     for name in TOOLS:
         dynamic = call(["readelf", "--dynamic", package / "tools" / name])
@@ -219,12 +202,12 @@ def test_plumb_bind_has_its_hwloc_and_what_is_preloaded_has_nothing(place: Path)
             assert "PATH)" not in dynamic
 
 
-def test_what_is_installed_says_where_it_is_and_asks_its_own_plumb_bind(place: Path) -> None:
+def test_what_is_installed_says_where_it_is_and_asks_its_own_plumb_bind(place):
     assert re.fullmatch(rf"plumb \S+ \(wheel in {place}/env/lib/\S+/plumbline\)\n", plumb(place, "--version"))
     assert "rank 0.0" in plumb(place, "topology", "--placement", "core")
 
 
-def test_each_library_in_it_has_its_licence_there(wheel: Path) -> None:
+def test_each_library_in_it_has_its_licence_there(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     inside = {re.sub(r".*/lib(\w+)-.*", r"\1", name) for name in names if ".libs/" in name and not name.endswith("/")}
@@ -235,7 +218,7 @@ def test_each_library_in_it_has_its_licence_there(wheel: Path) -> None:
 
 
 @pytest.mark.long
-def test_wheels_of_both_architectures_need_glibc_2_28_and_hide_their_unwinder(tmp_path: Path) -> None:
+def test_wheels_of_both_architectures_need_glibc_2_28_and_hide_their_unwinder(tmp_path):
     subprocess.run(["make", "-C", paths.root(), "wheels"], check=True, timeout=1700)
     wheels = sorted((paths.build() / "dist").glob("*.whl"))
     assert [file.stem.partition("manylinux_")[2].partition("_")[2][3:] for file in wheels] == ["aarch64", "x86_64"]
@@ -253,14 +236,14 @@ def test_wheels_of_both_architectures_need_glibc_2_28_and_hide_their_unwinder(tm
 
 
 @pytest.mark.long
-def test_it_is_used_without_root(ready: Path) -> None:
+def test_it_is_used_without_root(ready):
     if os.geteuid() == 0 and INTERPRETER is None:
         pytest.skip("not run without root: no Python of this version that every user may start")
     assert (ready / "data" / "stacks" / "mpich" / "manifest.json").stat().st_uid != 0
 
 
 @pytest.mark.long
-def test_set_up_again_changes_nothing(ready: Path) -> None:
+def test_set_up_again_changes_nothing(ready):
     def files() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in ready.rglob("*") if "__pycache__" not in path.parts}
 
@@ -272,13 +255,13 @@ def test_set_up_again_changes_nothing(ready: Path) -> None:
 
 
 @pytest.mark.long
-def test_labs_have_the_machines_of_the_documents(ready: Path) -> None:
+def test_labs_have_the_machines_of_the_documents(ready):
     assert plumb(ready, "lab", "T4", "--recorded").splitlines()[-1].startswith("true without measuring")
     assert "49237" in plumb(ready, "lab", "R7", "--recorded")
 
 
 @pytest.mark.long
-def test_a_program_of_ones_own_is_measured_and_the_package_stays(ready: Path) -> None:
+def test_a_program_of_ones_own_is_measured_and_the_package_stays(ready):
     (package,) = ready.glob("env/lib/python*/site-packages/plumbline")
     before = sorted(package.rglob("*"))
     code = ready / "home" / "own"
@@ -302,36 +285,31 @@ def merged(ready: Path, wheel: Path) -> Path:
     (code / "own.c").write_text(PROGRAM)
     (code / "plumb.yaml").write_text(re.sub("rate: .*", "time: {wall: true}", DESCRIPTION))
     (top / ".gitlab-ci.yml").write_text("include: [{local: .gitlab/plumbline.yml}]\n")
-    git = ["git", "-C", top, "-c", "user.name=x", "-c", "user.email=x@example.org"]
-    call([*git, "init", "--quiet", "--initial-branch=main"])
-    call([*git, "remote", "add", "origin", "ssh://git@example.org/us/code.git"])
+    own_code.git(top, "init", "--quiet", "--initial-branch=main")
+    own_code.git(top, "remote", "add", "origin", "ssh://git@example.org/us/code.git")
     places = ("--install", str(wheel), "--home", str(ready / "data"), "--results", str(ready / "nightly"))
     wishes = ("--tags", "hpc", "--stack", "mpich", "--minutes", "2", "--comment", "--pages")
     said = plumb(ready, "ci", "gitlab", *places, *wishes, "--checkout", str(top), cwd=code, user=())
     assert "Add to .gitlab-ci.yml" in said
-    call([*git, "add", "."])
-    call([*git, "commit", "--quiet", "-m", "one"])
-    call([*git, "switch", "--quiet", "--create", "change"])
+    own_code.git(top, "add", ".")
+    own_code.git(top, "commit", "--quiet", "-m", "one")
+    own_code.git(top, "switch", "--quiet", "--create", "change")
     (code / "own.c").write_text(PROGRAM.replace("CLOCKS_PER_SEC / 4", "CLOCKS_PER_SEC / 2"))
-    call([*git, "commit", "--quiet", "-am", "twice the work"])
+    own_code.git(top, "commit", "--quiet", "-am", "twice the work")
     return top
 
 
 def pipeline(runner: Path, merged: Path, branch: str, given: dict[str, str]) -> tuple[str, Path]:
     """What the jobs of the pipeline print on ``branch``, by another's runner, and where their artefacts are."""
-    call(["git", "-C", merged, "switch", "--quiet", branch])
+    own_code.git(merged, "switch", "--quiet", branch)
     ready = merged.parents[1]
     variables = [word for name, value in given.items() for word in ("--variable", f"{name}={value}")]
     kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
     kept.setdefault("PIP_CACHE_DIR", call([sys.executable, "-m", "pip", "cache", "dir"]).strip())
-    around = {
-        "PATH": f"{Path(sys.executable).resolve().parent}:/usr/local/bin:/usr/bin:/bin",
-        "HOME": str(ready / "home"),
-    }
+    path = f"{Path(sys.executable).resolve().parent}:/usr/local/bin:/usr/bin:/bin"
+    around = {"PATH": path, "HOME": str(ready / "home")}
     command = [runner, "--no-color", "--force-shell-executor", "--home", ready / "runner", *variables]
-    done = subprocess.run(
-        command, cwd=merged, env={**kept, **around}, capture_output=True, text=True, check=False, timeout=600
-    )
+    done = ended(command, cwd=merged, env={**kept, **around}, timeout=600)
     said = done.stdout + done.stderr
     if re.search(UNREACHABLE, said):
         pytest.skip("not run: no package registry can be reached")
@@ -339,17 +317,9 @@ def pipeline(runner: Path, merged: Path, branch: str, given: dict[str, str]) -> 
 
 
 @pytest.mark.long
-def test_a_merge_request_of_ones_own_code_gets_its_gate_and_comment(
-    runner: Path, merged: Path, host: http.server.HTTPServer
-) -> None:
+def test_a_merge_request_of_ones_own_code_gets_its_gate_and_comment(runner, merged, host):
     """The job of a merge request: install, set up, gate of a slower change, comment."""
-    given = {
-        "CI_PIPELINE_SOURCE": "merge_request_event",
-        "CI_MERGE_REQUEST_DIFF_BASE_SHA": call(["git", "-C", merged, "rev-parse", "main"]).strip(),
-        "CI_MERGE_REQUEST_IID": "12",
-        "CI_PROJECT_ID": "7",
-        "CI_API_V4_URL": f"http://127.0.0.1:{host.server_port}/api/v4",
-    }
+    given = gitlab_runner.variables("merge_request_event", own_code.git(merged, "rev-parse", "main"), host)
     gitlab_runner.for_the_comment(merged.parents[1] / "runner", "not-for-eyes")
     said, artefacts = pipeline(runner, merged, "change", given)
     made = artefacts / "plumb-gate" / "plumb-ci"
@@ -368,7 +338,7 @@ def test_a_merge_request_of_ones_own_code_gets_its_gate_and_comment(
 
 
 @pytest.mark.long
-def test_the_nightly_pipeline_of_ones_own_code_measures_it_and_makes_its_pages(runner: Path, merged: Path) -> None:
+def test_the_nightly_pipeline_of_ones_own_code_measures_it_and_makes_its_pages(runner, merged):
     """The jobs of a schedule: install, set up, run, history, and the pages of all campaigns."""
     said, artefacts = pipeline(runner, merged, "main", {"CI_PIPELINE_SOURCE": "schedule"})
     measured = (artefacts / "plumb-nightly" / "plumb-ci" / "campaign.txt").read_text()
@@ -383,14 +353,13 @@ def test_the_nightly_pipeline_of_ones_own_code_measures_it_and_makes_its_pages(r
 
 
 @pytest.mark.long
-def test_the_tutorial_for_ones_own_code_is_true(ready: Path) -> None:
+def test_the_tutorial_for_ones_own_code_is_true(ready):
     """Its commands, with less time for a gate: a verdict is right, or there is none on a machine that is busy."""
     text = (paths.root() / "docs" / "tutorial-code.md").read_text()
     steps = re.findall(r"<!-- step: (\w+) -->\n```sh\n(.*?)```", text, re.DOTALL)
     assert [name for name, _ in steps] == ["code", "run", "harmless", "slower", "ci"]
-    script = "".join(f"echo step {name}\n{commands}" for name, commands in steps).replace(
-        "--minutes 5", "--minutes 0.7"
-    )
+    script = "".join(f"echo step {name}\n{commands}" for name, commands in steps)
+    script = script.replace("--minutes 5", "--minutes 0.7")
     folder = ready / "home" / "tutorial"
     folder.mkdir()
     names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -399,13 +368,11 @@ def test_the_tutorial_for_ones_own_code_is_true(ready: Path) -> None:
     shown = dict(re.findall(r"^step (\w+)\n(.*?)(?=^step |\Z)", said, re.DOTALL | re.MULTILINE))
     assert "plumb.yaml: in order" in shown["code"]
     assert "3 variants, 3 verified, 9 launches " in shown["run"]
-    verdicts = {
-        name: re.findall(r"^heat \w+ +rate +(\w+) ", shown[name], re.MULTILINE) for name in ("harmless", "slower")
-    }
-    assert len(verdicts["harmless"]) == len(verdicts["slower"]) == 2
     for name, right in {"harmless": "PASS", "slower": "FAIL"}.items():
+        verdicts = re.findall(r"^heat \w+ +rate +(\w+) ", shown[name], re.MULTILINE)
+        assert len(verdicts) == 2
         busy = re.search(rf"^gate: INVALID: .*({TOO_BUSY})", shown[name], re.MULTILINE)
-        assert set(verdicts[name]) <= {right, "INCONCLUSIVE", *(["INVALID"] if busy else [])}, shown[name]
+        assert set(verdicts) <= {right, "INCONCLUSIVE", *(["INVALID"] if busy else [])}, shown[name]
     assert (folder / "heat" / ".gitlab" / "plumbline.yml").is_file()
     shown_file = re.search(r"<!-- file: (\S+) -->\n```yaml\n(.*?)```", text, re.DOTALL)
     assert shown_file
@@ -413,6 +380,6 @@ def test_the_tutorial_for_ones_own_code_is_true(ready: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_suite_itself_is_whole(ready: Path) -> None:
+def test_the_suite_itself_is_whole(ready):
     said = plumb(ready, "campaign", "--test", "suite_integrity")
     assert "OK   suite_integrity" in said

@@ -1,7 +1,5 @@
 """``plumb why`` on real launches of a program whose figure is a count, so that its causes are known."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import json
@@ -9,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import own_code
 import processes
 import pytest
 import yaml
+from processes import ended
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
@@ -52,26 +52,28 @@ def place(tmp_path) -> tuple[Path, dict[str, str]]:
     folder.mkdir()
     (folder / "count").write_text(PROGRAM)
     (folder / "count").chmod(0o755)
-    document = {
-        "application": "toy",
-        "programs": {
-            "count": {
-                "command": "./count",
-                "figures": {"steps": {"pattern": "steps: ([0-9.]+)", "unit": "steps", "better": "lower"}},
-                "ranks": 1,
-                "mpi": False,
-                "time_limit_s": 60,
-            }
-        },
-    }
-    own_code.commit(folder, document, "first")
+    figures = {"steps": {"pattern": "steps: ([0-9.]+)", "unit": "steps", "better": "lower"}}
+    program = {"command": "./count", "figures": figures, "ranks": 1, "mpi": False, "time_limit_s": 60}
+    own_code.commit(folder, {"application": "toy", "programs": {"count": program}})
     return folder, own_code.variables(tmp_path)
 
 
-def why(place, *words: object, timeout: float = 400) -> subprocess.CompletedProcess[str]:
+def why(place, *words: object) -> subprocess.CompletedProcess[str]:
     folder, around = place
-    command = [PLUMB, "why", *map(str, words)]
-    return subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=timeout)
+    return ended([PLUMB, "why", *words], env=around, cwd=folder, timeout=400)
+
+
+def answered(place, *words: object, status: int = 0) -> tuple[dict, str]:
+    """What a search says as a document and as a text; skips where other programs disturbed it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "answer.json"
+        answer = why(place, *words, "--output", file)
+        assert file.exists(), answer.stdout + answer.stderr
+        document = json.loads(file.read_text())
+    if is_disturbed(document):
+        pytest.skip(f"other programs disturbed the launches: {document['line']}")
+    assert answer.returncode == status, answer.stdout + answer.stderr
+    return document, answer.stdout
 
 
 def causes(document: dict) -> dict[str, float]:
@@ -96,21 +98,13 @@ def test_causes_are_named_and_a_search_continues_after_an_interruption(place, tm
                 break
         child.send_signal(signal.SIGINT)
         child.stdout.read()
-    files = [tmp_path / f"answer.{ending}" for ending in ("json", "md", "html")]
-    answer = why(place, "--resume", work, *(word for file in files for word in ("--output", file)))
-    document = json.loads(files[0].read_text())
-    if is_disturbed(document):
-        assert answer.returncode == 2, answer.stdout
-        pytest.skip(f"other programs disturbed the launches: {document['line']}")
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    found = causes(document)
-    assert found == {
-        "variables MODE and CHECKS": pytest.approx(1.4, rel=0.01),
-        "variable ALLOCATOR": pytest.approx(1.25, rel=0.01),
-    }
-    assert answer.stdout.splitlines()[-1] == document["line"]
-    assert "variable COLOUR" in files[1].read_text()
-    assert '"bars":' in files[2].read_text().replace('"bars": ', '"bars":')
+    note, page = tmp_path / "answer.md", tmp_path / "answer.html"
+    document, text = answered(place, "--resume", work, "--output", note, "--output", page)
+    combined, single = pytest.approx(1.4, rel=0.01), pytest.approx(1.25, rel=0.01)
+    assert causes(document) == {"variables MODE and CHECKS": combined, "variable ALLOCATOR": single}
+    assert text.splitlines()[-1] == document["line"]
+    assert "variable COLOUR" in note.read_text()
+    assert '"bars":' in page.read_text().replace('"bars": ', '"bars":')
     again = why(place, "--resume", work, "--json")
     assert json.loads(again.stdout)["causes"] == document["causes"]
     assert json.loads(again.stdout)["launches"] == document["launches"]
@@ -120,9 +114,8 @@ def spans(work: Path) -> list[tuple[float, float]]:
     """When each launch of a search began and ended, in seconds."""
     records = [json.loads(line) for file in work.rglob("*.jsonl") for line in file.read_text().splitlines()]
     launches = [launch for record in records for launch in record["launches"]]
-    begins = [
-        datetime.datetime.fromisoformat(launch["start"].replace("Z", "+00:00")).timestamp() for launch in launches
-    ]
+    starts = (datetime.datetime.fromisoformat(launch["start"].replace("Z", "+00:00")) for launch in launches)
+    begins = [start.timestamp() for start in starts]
     return [(begin, begin + launch["wall_s"]) for begin, launch in zip(begins, launches, strict=True)]
 
 
@@ -135,14 +128,10 @@ def test_two_searches_at_once_take_turns(place, tmp_path):
     children = [
         subprocess.Popen(
             [PLUMB, "why", "stack:mpich", side, "--work", str(work), "--output", str(file)],
-            env=around,
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            env=around, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         for work, file in zip(works, found, strict=True)
-    ]
+    ]  # fmt: skip
     said = [child.communicate(timeout=400)[0] for child in children]
     for text, file in zip(said, found, strict=True):
         document = json.loads(file.read_text())
@@ -175,22 +164,16 @@ int main(void) {
 """
 
 
-def test_a_flag_of_the_compiler_is_named(place, tmp_path):
+def test_a_flag_of_the_compiler_is_named(place):
     folder, _ = place
     (folder / "count").unlink()
     (folder / "count.c").write_text(COMPILED)
     document = yaml.safe_load((folder / "plumb.yaml").read_text())
     own_code.commit(folder, {**document, "build": ["gcc $CFLAGS -o count count.c"]}, "compiled")
-    found = tmp_path / "answer.json"
     ends = ("build:CFLAGS=-O2 -g", "build:CFLAGS=-O0 -g,variable:COLOUR=red")
-    answer = why(place, *ends, "--stack", "mpich", "--output", found)
-    assert found.exists(), answer.stdout + answer.stderr
-    document = json.loads(found.read_text())
-    if is_disturbed(document):
-        pytest.skip(f"other programs disturbed the launches: {document['line']}")
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    document, text = answered(place, *ends, "--stack", "mpich")
     assert causes(document) == {"build variables": pytest.approx(1.25, rel=0.01)}
-    assert "CFLAGS=-O0 -g" in answer.stdout
+    assert "CFLAGS=-O0 -g" in text
 
 
 @pytest.fixture
@@ -215,22 +198,14 @@ def killed(place, tmp_path, huge_pages) -> Path:
     ids = []
     for setting in (huge_pages, "never"):
         HUGE_PAGES.write_text(setting)
-        status, output = own_code.plumb(folder, around, "run", "--stack", "mpich")
-        assert status == 0, output
+        own_code.succeeds(folder, around, "run", "--stack", "mpich")
         ids.append(own_code.records(around)["count"]["id"])
     HUGE_PAGES.write_text(huge_pages)
     hold.touch()
     work = tmp_path / "why"
     command = [PLUMB, "why", *ids, "--root", "--work", str(work)]
-    with subprocess.Popen(
-        command,
-        env=around,
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as child:
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=around, cwd=folder, **streams, start_new_session=True) as child:
         processes.wait_until(hold.with_name("hold-seen").exists, "a launch without huge pages", 600, of=child)
         os.killpg(child.pid, signal.SIGKILL)
     assert "[never]" in HUGE_PAGES.read_text()
@@ -245,24 +220,16 @@ def test_the_host_is_set_back_after_kill_9(place, huge_pages, killed):
 
 
 @pytest.mark.long
-def test_a_setting_of_the_host_is_named_by_a_search_that_was_killed(place, tmp_path, huge_pages, killed):
-    found = tmp_path / "answer.json"
-    answer = why(place, "--resume", killed, "--output", found)
+def test_a_setting_of_the_host_is_named_by_a_search_that_was_killed(place, huge_pages, killed):
+    document, _ = answered(place, "--resume", killed)
     assert f"[{huge_pages}]" in HUGE_PAGES.read_text()
-    document = json.loads(found.read_text())
-    if is_disturbed(document):
-        pytest.skip(f"other programs disturbed the launches: {document['line']}")
-    assert answer.returncode == 0, answer.stdout + answer.stderr
     assert causes(document) == {"host setting thp": pytest.approx(1.25, rel=0.01)}
 
 
 @pytest.mark.long
 def test_a_factor_that_fails_alone_is_said(place, tmp_path):
     sides = ("stack:mpich", "stack:mpich,variable:ALLOCATOR=slow,variable:NEVER=starts")
-    answer = why(place, *sides, "--seed", "2", "--work", tmp_path / "why", "--json")
-    document = json.loads(answer.stdout)
-    if is_disturbed(document):
-        pytest.skip(f"other programs disturbed the launches: {document['line']}")
+    document, _ = answered(place, *sides, "--seed", "2", "--work", tmp_path / "why")
     assert document["failed"] == [next(one for one in document["failed"] if "A with variable NEVER" in one)]
     assert causes(document) == {"variable ALLOCATOR": pytest.approx(1.25, rel=0.01)}
 
@@ -270,11 +237,7 @@ def test_a_factor_that_fails_alone_is_said(place, tmp_path):
 @pytest.mark.long
 def test_equal_ends_are_said_to_be_equal(place, tmp_path):
     sides = ("stack:mpich", "stack:mpich,variable:COLOUR=red,variable:SHAPE=round")
-    answer = why(place, *sides, "--work", tmp_path / "why", "--json")
-    document = json.loads(answer.stdout)
-    if is_disturbed(document):
-        pytest.skip(f"other programs disturbed the launches: {document['line']}")
-    assert answer.returncode == 1, answer
+    document, _ = answered(place, *sides, "--work", tmp_path / "why", status=1)
     assert document["answer"] == "outside"
     assert "B is not slower than A when both run here and now" in document["line"]
 

@@ -3,8 +3,6 @@
 ``python tests/golden/pages.py HEAD`` prints the differences of this checkout to the last commit.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

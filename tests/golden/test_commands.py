@@ -5,8 +5,6 @@ A wanted change is written with ``PLUMB_GOLDEN=write pytest tests/golden/test_co
 differences to the page of another commit, in words: ``tests/golden/pages.py COMMIT``.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import os
@@ -179,7 +177,7 @@ def test_launch_loads_no_more_than_before(tmp_path: Path) -> None:
     """It runs beside measurements: modules are counted, packages of others written down, and none judges or shows."""
     code = "import sys; begun = set(sys.modules)  # some distributions have a sitecustomize\n"
     code += (
-        "from plumbline.commands.cli import main; main(['launch', 'absent.json']); print(*(set(sys.modules) - begun))"
+        "from plumbline.commands.cli import main; main(['launch', 'absent.json'])\nprint(*(set(sys.modules) - begun))"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(paths.root())},

@@ -1,7 +1,5 @@
 """Labs: what each prints is there."""
 
-from __future__ import annotations
-
 import pytest
 
 from plumbline.extras.labs import evidence, model

@@ -6,8 +6,6 @@ flux-batch(1); ReFrame's own ssh backend, whose scripts carry no request. A want
 ``PLUMB_GOLDEN=write pytest tests/golden/test_nodes.py`` and then read as a diff.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

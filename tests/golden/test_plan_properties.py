@@ -1,7 +1,5 @@
 """What must hold for every plan, checked against the topology file itself and not against the binder's view of it."""
 
-from __future__ import annotations
-
 import functools
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -38,15 +36,8 @@ def try_resolve(placement: str, **options: Any) -> Plan | None:
 
 def level_objects(machine: Machine, level: str) -> list[set[int]]:
     """The CPU sets of the objects that hold one rank each."""
-    if level == "core":
-        return [set(core.cpus) for core in machine.cores]
-    if level == "l3":
-        return [set(cache.cpus) for cache in machine.l3s]
-    if level == "numa":
-        return [set(node.cpus) for node in machine.numa_nodes]
-    if level == "socket":
-        return [set(package.cpus) for package in machine.packages]
-    return [set(machine.cpus)]
+    objects = {"core": machine.cores, "l3": machine.l3s, "numa": machine.numa_nodes, "socket": machine.packages}
+    return [set(item.cpus) for item in objects.get(level, [machine])]
 
 
 def check(plan: Plan, machine: Machine, allowed: set[int]) -> None:
@@ -226,16 +217,8 @@ def test_any_regular_machine_keeps_the_rules(
         check(plan, machine, set(machine.cpus))
     if placement in ("core", "l3", "numa", "socket", "node") and not threads:
         assert plan is not None
-        assert (
-            len(plan["ranks"])
-            == {
-                "core": len(machine.cores),
-                "l3": packages * nodes * caches,
-                "numa": packages * nodes,
-                "socket": packages,
-                "node": 1,
-            }[placement]
-        )
+        objects = {"core": len(machine.cores), "l3": packages * nodes * caches, "numa": packages * nodes}
+        assert len(plan["ranks"]) == (objects | {"socket": packages, "node": 1})[placement]
 
 
 def test_the_rules_can_fail() -> None:

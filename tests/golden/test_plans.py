@@ -3,8 +3,6 @@
 A wanted change is written with ``PLUMB_GOLDEN=write pytest tests/golden/test_plans.py`` and then read as a diff.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -59,10 +57,7 @@ NARROWED = {
     "rrze-nehalem": "1,2,9,12-14",
 }
 
-MACHINES = [
-    *((path.stem, None) for path in sorted((paths.root() / TOPOLOGIES).glob("*.xml"))),
-    *NARROWED.items(),
-]
+MACHINES = [*((path.stem, None) for path in sorted((paths.root() / TOPOLOGIES).glob("*.xml"))), *NARROWED.items()]
 
 
 def title(placement: str, options: dict[str, Any]) -> str:

@@ -1,17 +1,10 @@
-"""Kernels under installed stacks: ``kernel_stack.mpirun(n, program, …)`` and ``json_of``."""
+"""Kernels under installed stacks: ``kernel_stack.mpirun(n, program, …)``, or ``.json(…)`` for its result."""
 
-from __future__ import annotations
-
-import json
-import subprocess
 import zlib
-from typing import Any
 
 import pytest
-from kernel_stack import JsonOf, KernelStack
+from kernel_stack import KernelStack
 
-from plumbline.base import schemas
-from plumbline.parsers import kernel
 from plumbline.stacks import manifest
 
 STACKS = manifest.names() or ["none"]
@@ -51,17 +44,3 @@ def _load(name: str) -> KernelStack:
     if not stack.programs.is_dir():
         pytest.skip(f"stack {name} has no kernels: plumb stack install {name}")
     return stack
-
-
-@pytest.fixture
-def json_of() -> JsonOf:
-    """The result of a kernel that was run with ``--json``, checked against its schema."""
-
-    def read(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-        assert done.returncode in (0, 1), done.stderr
-        document = json.loads(done.stdout)
-        schemas.convert("kernel", document, kernel.Printed, "standard output")
-        assert document["passed"] is (done.returncode == 0)
-        return dict(document)
-
-    return read

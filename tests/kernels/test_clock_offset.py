@@ -1,7 +1,5 @@
 """The arithmetic of synchronised clocks and of the median's interval, in C, against clocks and numbers made up here."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import random
@@ -70,9 +68,7 @@ class FakeClock:
 
 @settings(max_examples=300)
 @given(st.floats(-1e14, 1e14), st.floats(-500, 500), st.integers(0, 2**32), st.floats(1e8, 1e10))
-def test_the_truth_lies_within_the_error_before_after_and_between(
-    clocks: ctypes.CDLL, ahead: float, ppm: float, seed: int, apart: float
-) -> None:
+def test_the_truth_lies_within_the_error_before_after_and_between(clocks, ahead, ppm, seed, apart):
     clock = FakeClock(ahead, ppm, seed)
     offsets = [clocks.offset_of(clock.trips(when), 64) for when in (0.0, apart)]
     rounding = abs(ahead) * 1e-15 + 0.01 + abs(ppm) * 1e-6 * 2e4  # of doubles; drift during a round trip
@@ -90,9 +86,7 @@ def test_the_truth_lies_within_the_error_before_after_and_between(
 
 @settings(max_examples=300)
 @given(st.floats(-500, 500), st.integers(0, 2**32), st.floats(1e9, 1e11))
-def test_what_lies_ahead_is_predicted_without_the_drift_of_errors(
-    clocks: ctypes.CDLL, ppm: float, seed: int, later: float
-) -> None:
+def test_what_lies_ahead_is_predicted_without_the_drift_of_errors(clocks, ppm, seed, later):
     """A drift of two uncertain offsets that is taken as it is leads away further and further: ranks wait for it."""
     clock = FakeClock(1e6, ppm, seed)
     first, last = (clocks.offset_of(clock.trips(when), 64) for when in (0.0, 2e8))
@@ -103,14 +97,14 @@ def test_what_lies_ahead_is_predicted_without_the_drift_of_errors(
     assert abs(clocks.line_drift_ppm(ctypes.byref(line))) <= abs(ppm) + 1e-6
 
 
-def test_the_shortest_round_trip_counts(clocks: ctypes.CDLL) -> None:
+def test_the_shortest_round_trip_counts(clocks):
     trips = (Trip * 3)(Trip(0, 9000, 2000), Trip(3000, 8100, 3200), Trip(4000, 9900, 5000))
     found = clocks.offset_of(trips, 3)
     assert (found.at, found.value, found.error) == (3100, 5000, 100)
 
 
 @pytest.mark.parametrize(("theirs", "disorder"), [(150.0, 0.0), (100.0, 0.0), (200.0, 0.0), (99.0, 1.0), (230.0, 30.0)])
-def test_one_clock_is_read_between_question_and_answer(clocks: ctypes.CDLL, theirs: float, disorder: float) -> None:
+def test_one_clock_is_read_between_question_and_answer(clocks, theirs, disorder):
     trips = (Trip * 2)(Trip(10, 15, 20), Trip(100, theirs, 200))
     assert clocks.out_of_order(trips, 2) == disorder
 
@@ -125,7 +119,7 @@ def rank_of(count: int) -> int | None:
 
 
 @pytest.mark.parametrize("count", [1, 5, 6, 7, 10, 20, 30, 99, 100, 200, 1000, 5000])
-def test_the_interval_of_the_median_is_that_of_the_sign_test(clocks: ctypes.CDLL, count: int) -> None:
+def test_the_interval_of_the_median_is_that_of_the_sign_test(clocks, count):
     values = (ctypes.c_double * count)(*range(1, count + 1))
     found = clocks.median_interval(values, ctypes.c_size_t(count))
     rank = rank_of(count)
@@ -137,6 +131,6 @@ def test_the_interval_of_the_median_is_that_of_the_sign_test(clocks: ctypes.CDLL
         assert (found.low, found.high) == (rank, count + 1 - rank)
 
 
-def test_tables_have_the_same(clocks: ctypes.CDLL) -> None:
+def test_tables_have_the_same(clocks):
     """The order statistics that every table of the sign test has for 95 %."""
     assert [rank_of(count) for count in (6, 10, 20, 30)] == [1, 2, 6, 10]

@@ -6,16 +6,13 @@ Without a GPU all of them are skipped. They use the compiler, the profiler and t
 where these are installed.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from kernel_stack import JsonOf, KernelStack
+from processes import ended, succeeded
 
 from plumbline.base.table import table
 from plumbline.host import devices, nvml
@@ -24,7 +21,7 @@ from plumbline.host import devices, nvml
 BYTES = 256 << 20
 #: what our rates may be of a plain program's: ours are of the host's clock and include the start
 RATES = (0.85, 1.05)
-ALIKE = ("--bytes", str(BYTES), "--repetitions", "20", "--json")
+ALIKE = ("--bytes", str(BYTES), "--repetitions", "20")
 SMALL = ("--bytes", "3M", "--repetitions", "3", "--json")
 
 
@@ -36,8 +33,7 @@ def tool(name: str) -> str:
 
 
 def output(*command: object) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    done = succeeded(ended([str(word) for word in command]))
     return done.stdout
 
 
@@ -65,13 +61,13 @@ def rates(document: dict) -> dict[str, float]:
 
 
 @pytest.mark.alone
-def test_rates_are_those_of_a_plain_program(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
+def test_rates_are_those_of_a_plain_program(one_stack, tmp_path):
     plain = tmp_path / "plain_gpu"
     output(tool("nvcc"), "-O2", "-arch=native", "-std=c++17", "-o", plain, Path(__file__).with_name("plain_gpu.cu"))
     ours: dict[str, float] = {}
     theirs: dict[str, float] = {}
     for _ in range(3):
-        now = rates(json_of(one_stack.mpirun(1, "gpu_memory", *ALIKE)))
+        now = rates(one_stack.json(1, "gpu_memory", *ALIKE))
         ours = {name: max(rate, ours.get(name, 0.0)) for name, rate in now.items()}
         for name, rate in map(str.split, output(plain, BYTES, 20).splitlines()):
             theirs[name] = max(float(rate), theirs.get(name, 0.0))
@@ -82,7 +78,7 @@ def test_rates_are_those_of_a_plain_program(one_stack: KernelStack, json_of: Jso
     assert all(RATES[0] < ours[name] / rate < RATES[1] for name, rate in theirs.items())
 
 
-def test_bytes_of_the_triad_are_those_of_the_gpus_counters(one_stack: KernelStack) -> None:
+def test_bytes_of_the_triad_are_those_of_the_gpus_counters(one_stack):
     """24 bytes an element, 16 read and 8 written. Two starts without elements come first, for the time of a start."""
     metrics = "dram__bytes_read.sum,dram__bytes_write.sum"
     options = ("--clock-control", "none", "--metrics", metrics, "--csv", "--print-units", "base")
@@ -97,19 +93,16 @@ def test_bytes_of_the_triad_are_those_of_the_gpus_counters(one_stack: KernelStac
     assert 0.8 < counted["write"] / BYTES < 1.1
 
 
-def test_the_memory_checker_finds_nothing(one_stack: KernelStack) -> None:
+def test_the_memory_checker_finds_nothing(one_stack):
     checker = (tool("compute-sanitizer"), "--error-exitcode", "9", "--leak-check", "full")
     assert "ERROR SUMMARY: 0 errors" in output(*checker, one_stack.programs / "gpu_memory", *SMALL)
 
 
-def test_a_launch_beside_the_gpu_is_proven(
-    kernel_stack: KernelStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
+def test_a_launch_beside_the_gpu_is_proven(kernel_stack, tmp_path, monkeypatch, address):
     """Its GPU by ``nvidia-smi``; its joules between none and what the GPU may take at most."""
     arguments = ("--bytes", str(BYTES), "--repetitions", "20", "--json")
-    record = kernel_stack.record(
-        tmp_path, monkeypatch, "gpu_memory", placement="gpu", ranks=1, ranks_per_node=1, nodes=1, arguments=arguments
-    )
+    asked = {"placement": "gpu", "ranks": 1, "nodes": 1, "arguments": arguments, "figures": []}
+    record = kernel_stack.record(tmp_path, monkeypatch, "gpu_memory", **asked)
     (launch,) = record["launches"]
     assert (launch["verified"], launch["reasons"]) == (True, [])
     assert {row["params"]["device"] for row in launch["measurements"]} == {address}
@@ -119,7 +112,7 @@ def test_a_launch_beside_the_gpu_is_proven(
     assert 5.0 < watts < 1.1 * float(smi("power.limit")[1])
 
 
-def test_its_link_is_that_of_nvidia_smi(address: str) -> None:
+def test_its_link_is_that_of_nvidia_smi(address):
     (found,) = [device for device in devices.document()["devices"] if device["address"] == address]
     assert found["label"].startswith("GPU")
     if "link" not in found:

@@ -1,11 +1,8 @@
 """``halo_layers``: its model against points that are counted one by one, and its bad input (experiment R9)."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest
-from kernel_stack import JsonOf, KernelStack
 
 LATENCY_S, BANDWIDTH, RATE = 2e-6, 3e9, 1e9
 
@@ -31,10 +28,8 @@ def seconds(edge: int, layers: int, latency_s: float) -> float:
 
 
 @pytest.mark.parametrize(("edge", "layers"), [(8, 1), (8, 2), (8, 4), (16, 4)])
-def test_gains_are_those_of_points_counted_one_by_one(
-    one_stack: KernelStack, json_of: JsonOf, edge: int, layers: int
-) -> None:
-    document = json_of(one_stack.mpirun(1, "halo_layers", "--edges", str(edge), "--json"))
+def test_gains_are_those_of_points_counted_one_by_one(one_stack, edge, layers):
+    document = one_stack.json(1, "halo_layers", "--edges", str(edge))
     found = {row["metric"]: row["value"] for row in document["measurements"] if row["params"]["layers"] == layers}
     for name, latency_s in (("gain", LATENCY_S), ("gain_bandwidth", 0.0)):
         expected = layers * seconds(edge, 1, latency_s) / seconds(edge, layers, latency_s)
@@ -43,14 +38,7 @@ def test_gains_are_those_of_points_counted_one_by_one(
     assert found["repeated"] == pytest.approx(100 * (swept(edge, layers) - own) / own, rel=1e-9)
 
 
-def test_latency_alone_makes_layers_gain(one_stack: KernelStack, json_of: JsonOf) -> None:
-    slow = json_of(one_stack.mpirun(1, "halo_layers", "--edges", "8", "--latency", "1e6", "--json"))
+def test_latency_alone_makes_layers_gain(one_stack):
+    slow = one_stack.json(1, "halo_layers", "--edges", "8", "--latency", "1e6")
     gains = [row["value"] for row in slow["measurements"] if row["metric"] == "gain"]
     assert gains == pytest.approx([1, 2, 4, 8], rel=1e-3)
-
-
-@pytest.mark.parametrize("options", [("--bandwidth", "0"), ("--edges", "0"), ("--latency", "-1"), ("--rate", "nan")])
-def test_values_that_mean_nothing_are_one_line(one_stack: KernelStack, options: tuple[str, str]) -> None:
-    done = one_stack.mpirun(1, "halo_layers", *options)
-    assert done.returncode == 2
-    assert done.stderr.count(f"halo_layers: {options[0]}") == 1, done.stderr

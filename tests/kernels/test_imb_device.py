@@ -1,12 +1,10 @@
 """IMB-MPI1-GPU of Intel MPI's wheel, for real, on a CUDA runtime that is made up: what it prints is read as IMB's."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
 from kernel_stack import KernelStack, made_up
+from processes import succeeded
 
 from plumbline import parsers
 from plumbline.base import paths
@@ -26,21 +24,18 @@ def stack() -> KernelStack:
 
 @pytest.mark.parametrize(("operation", "metric"), [("PingPong", "latency"), ("Sendrecv", "time_avg")])
 @pytest.mark.parametrize("buffers", ["device", "host"])
-def test_its_table_is_that_of_imb(
-    stack: KernelStack, tmp_path: Path, operation: str, metric: str, buffers: str
-) -> None:
+def test_its_table_is_that_of_imb(stack, tmp_path, operation, metric, buffers):
     made_up(tmp_path / "libcudart.so", "fake_cudart.c")
     around = stack.manifest.environment.get("LD_LIBRARY_PATH", "")
     env = {"LD_LIBRARY_PATH": f"{tmp_path}:{stack.programs.parents[1] / 'lib'}:{around}"}
     words = (operation, "-npmin", "2", "-iter", "5", "-msglog", "0:10", "-mem_alloc_type", buffers)
-    done = stack.mpirun(2, str(PROGRAM), *words, env=env)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(stack.mpirun(2, str(PROGRAM), *words, env=env))
     found = parsers.parse("imb", done.stdout, {**CONTEXT, "benchmark": operation})
     assert [item.params["bytes"] for item in found if item.metric == metric] == [0, *(1 << n for n in range(11))]
     with pytest.raises(PlumbError):
         parsers.parse("imb", done.stdout, {**CONTEXT, "benchmark": "Exchange"})
 
 
-def test_without_a_runtime_it_says_so(stack: KernelStack) -> None:
+def test_without_a_runtime_it_says_so(stack):
     done = stack.mpirun(2, str(PROGRAM), "PingPong", env={"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")})
     assert done.returncode != 0

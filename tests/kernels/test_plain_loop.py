@@ -7,14 +7,13 @@ slower now and then, and the cause that this test is for (blocks that lie apart)
 Where they never agree while other programs wait for the CPUs, nothing can be said, and the test is skipped.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from kernel_stack import JsonOf, KernelStack
+from kernel_stack import KernelStack
+from processes import succeeded
 
 from plumbline.base.table import table
 from plumbline.stacks import kernels, manifest
@@ -31,14 +30,13 @@ Times = dict[str, float]
 
 def plain(stack: KernelStack, program: Path, *numbers: int) -> Times:
     """``numbers``: bytes, calls and loops; so many loops that an operation takes tens of milliseconds."""
-    done = stack.mpirun(2, str(program), *map(str, numbers), env=KEEP_PAGES)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(stack.mpirun(2, str(program), *map(str, numbers), env=KEEP_PAGES))
     return {name: float(time) for name, time in map(str.split, done.stdout.splitlines())}
 
 
-def kernel(stack: KernelStack, json_of: JsonOf, size: int) -> Times:
-    options = ["--protocol", "loop", "--bytes", str(size), "--repetitions", "40", "--seconds", "0.3", "--json"]
-    document = json_of(stack.mpirun(2, "collective", *options, env=KEEP_PAGES))
+def kernel(stack: KernelStack, size: int) -> Times:
+    options = ["--protocol", "loop", "--bytes", str(size), "--repetitions", "40", "--seconds", "0.3"]
+    document = stack.json(2, "collective", *options, env=KEEP_PAGES)
     return {item["params"]["operation"]: item["value"] for item in document["measurements"] if item["metric"] == "time"}
 
 
@@ -49,9 +47,7 @@ def least(known: Times, more: Times) -> Times:
 @pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.parametrize(("size", "calls", "loops"), [(64, 100, 2000), (16384, 50, 200), (131072, 20, 100)])
-def test_a_loop_of_the_kernel_costs_what_a_plain_loop_costs(
-    each_stack: KernelStack, json_of: JsonOf, tmp_path: Path, size: int, calls: int, loops: int
-) -> None:
+def test_a_loop_of_the_kernel_costs_what_a_plain_loop_costs(each_stack, tmp_path, size, calls, loops):
     program = tmp_path / "plain_loop"
     source = Path(__file__).with_name("plain_loop.c")
     command = [kernels.wrapper(each_stack.manifest), "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source]
@@ -59,7 +55,7 @@ def test_a_loop_of_the_kernel_costs_what_a_plain_loop_costs(
     ours: Times = {}
     theirs: Times = {}
     for launches in range(1, MOST_LAUNCHES + 1):
-        ours = least(ours, kernel(each_stack, json_of, size))
+        ours = least(ours, kernel(each_stack, size))
         theirs = least(theirs, plain(each_stack, program, size, calls, loops))
         ratios = {name: ours[name] / time for name, time in theirs.items()}
         apart = [name for name, ratio in ratios.items() if not 1 / FACTOR < ratio < FACTOR]

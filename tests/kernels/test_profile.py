@@ -1,18 +1,16 @@
 """libplumbprofile.so in front of every installed library: counts and bytes that are known by construction."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import samples
 from kernel_stack import KernelStack
+from processes import ended, succeeded
 
 from plumbline.base import paths
 from plumbline.launch import profile_files
@@ -27,203 +25,18 @@ LOOPS = {"Iprobe", "Test", "Testall", "Testany", "Testsome", "Waitsome"}
 #: calls whose bytes go to the peer when they are made
 SENDING = {"Send", "Isend", "Bsend", "Ibsend", "Ssend", "Issend", "Rsend", "Sendrecv", "Sendrecv_replace"}
 SENDING |= {"Put", "Rput", "Accumulate", "Raccumulate"}
-ENDINGS = r"""
-#include <glob.h>
-#include <mpi.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-static int kept(const char *pattern) { /* profiles that match */
-    glob_t found = {0};
-    int count = glob(pattern, 0, NULL, &found) == 0 ? (int)found.gl_pathc : 0;
-    globfree(&found);
-    return count;
-}
-int main(int argc, char **argv) {
-    int rank;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Barrier(MPI_COMM_WORLD);
-    double end = MPI_Wtime() + 60; /* or, without a pattern, 2 s from now */
-    for (int go = !strcmp(argv[1], "SIGKILL"); go; MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD))
-        go = MPI_Wtime() < end && (argc < 3 ? MPI_Wtime() < end - 58 : kept(argv[2]) < 2);
-    if (!strcmp(argv[1], "exit") && rank == 0) exit(0); /* the launcher ends the other one, by any signal */
-    if (!strcmp(argv[1], "SIGTERM") && rank == 0) raise(SIGTERM);
-    if (!strcmp(argv[1], "MPI_Abort") && rank == 0) MPI_Abort(MPI_COMM_WORLD, 3);
-    if (!strcmp(argv[1], "SIGKILL") && rank == 1) raise(SIGKILL);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (strcmp(argv[1], "MPI_Finalize")) sleep(30);
-    MPI_Finalize();
-    return 0;
-}
-"""
-THREADS = r"""
-#include <mpi.h>
-#include <pthread.h>
-enum { TIMES = 20000 };
-static int rank; /* to itself: no thread waits for a CPU of another rank */
-static void *work(void *tag) {
-    int value = 0, other;
-    for (int time = 0; time < TIMES; time++)
-        MPI_Sendrecv(&value, 1, MPI_INT, rank, *(int *)tag, &other, 1, MPI_INT, rank, *(int *)tag, MPI_COMM_WORLD,
-                     MPI_STATUS_IGNORE);
-    return NULL;
-}
-int main(int argc, char **argv) {
-    int provided, tags[4] = {0, 1, 2, 3};
-    pthread_t threads[4];
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    for (int thread = 0; thread < 4; thread++)
-        pthread_create(&threads[thread], NULL, work, &tags[thread]);
-    for (int thread = 0; thread < 4; thread++)
-        pthread_join(threads[thread], NULL);
-    MPI_Finalize();
-    return provided == MPI_THREAD_MULTIPLE ? 0 : 4;
-}
-"""
-CONTROL = r"""
-#include <mpi.h>
-#include <pthread.h>
-#include <unistd.h>
-static int rank, out[4], in[4];
-static void *sends_to_itself(void *unused) {
-    MPI_Ssend(out, 1, MPI_INT, rank, 9, MPI_COMM_WORLD);
-    return unused;
-}
-int main(int argc, char **argv) {
-    int provided, peer;
-    pthread_t thread;
-    MPI_Comm comm;
-    MPI_Request persistent, early, late, both[2];
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    MPI_Pcontrol(0);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    peer = 1 - rank;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Send_init(&out[0], 1, MPI_INT, peer, 0, comm, &persistent);
-    MPI_Irecv(&in[1], 1, MPI_INT, peer, 1, comm, &early);
-    MPI_Start(&persistent); /* off, and found complete while on */
-    usleep(50000);
-    MPI_Pcontrol(1, "more arguments are others'");
-    MPI_Pcontrol(1);
-    MPI_Wait(&persistent, MPI_STATUS_IGNORE);
-    MPI_Recv(&in[0], 1, MPI_INT, peer, 0, comm, MPI_STATUS_IGNORE);
-    MPI_Isend(&out[1], 1, MPI_INT, peer, 1, comm, &both[0]);
-    MPI_Irecv(&in[2], 1, MPI_INT, peer, 2, comm, &late); /* found complete while off */
-    MPI_Irecv(&in[0], 1, MPI_INT, peer, 0, comm, &both[1]);
-    MPI_Start(&persistent);
-    MPI_Pcontrol(0);
-    usleep(100000);
-    MPI_Pcontrol(0);
-    MPI_Send(&out[2], 1, MPI_INT, peer, 2, comm);
-    MPI_Wait(&late, MPI_STATUS_IGNORE);
-    MPI_Pcontrol(1);
-    MPI_Wait(&early, MPI_STATUS_IGNORE);
-    MPI_Wait(&persistent, MPI_STATUS_IGNORE);
-    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
-    MPI_Pcontrol(2);
-    pthread_create(&thread, NULL, sends_to_itself, NULL);
-    MPI_Probe(rank, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Pcontrol(0); /* while the other thread is in MPI_Ssend */
-    MPI_Pcontrol(1);
-    MPI_Recv(&in[3], 1, MPI_INT, rank, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    pthread_join(thread, NULL);
-    MPI_Pcontrol(0);
-    MPI_Request_free(&persistent);
-    MPI_Comm_free(&comm);
-    MPI_Finalize();
-    return provided == MPI_THREAD_MULTIPLE ? 0 : 4;
-}
-"""
-FORTRAN = r"""
-#include <mpi.h>
-void mpi_init_(int *);
-void mpi_pcontrol_(int *);
-void mpi_comm_rank_(int *, int *, int *);
-void mpi_sendrecv_(void *, int *, int *, int *, int *, void *, int *, int *, int *, int *, int *, int *, int *);
-void mpi_isend_(void *, int *, int *, int *, int *, int *, int *, int *);
-void mpi_recv_(void *, int *, int *, int *, int *, int *, int *, int *);
-void mpi_wait_(int *, int *, int *);
-void mpi_allreduce_(void *, void *, int *, int *, int *, int *, int *);
-void mpi_allgather_(void *, int *, int *, void *, int *, int *, int *, int *);
-void mpi_finalize_(int *);
-extern int mpipriv1_[]; /* of MPICH's mpif.h: MPI_BOTTOM, MPI_IN_PLACE, ... */
-int main(void) {
-    int world, real8, sum, rank, peer, fault, tag = 0, count = 4, request, status[8];
-    int ignored = 999, off = 0, on = 1;
-    double out[4] = {0}, in[4], all[8] = {0};
-    mpi_init_(&fault);
-    world = MPI_Comm_c2f(MPI_COMM_WORLD);
-    real8 = MPI_Type_c2f(MPI_DOUBLE);
-    sum = MPI_Op_c2f(MPI_SUM);
-    mpi_comm_rank_(&world, &rank, &fault);
-    mpi_pcontrol_(&off);
-    mpi_comm_rank_(&world, &rank, &fault);
-    mpi_pcontrol_(&on);
-    peer = 1 - rank;
-    mpi_sendrecv_(out, &count, &real8, &peer, &tag, in, &count, &real8, &peer, &tag, &world, status, &fault);
-    mpi_isend_(out, &count, &real8, &peer, &tag, &world, &request, &fault);
-    mpi_recv_(in, &count, &real8, &peer, &tag, &world, MPI_F_STATUS_IGNORE, &fault);
-    mpi_wait_(&request, status, &fault);
-    mpi_allreduce_(out, in, &count, &real8, &sum, &world, &fault);
-    for (int i = 0; i < 4; i++)
-        all[4 * rank + i] = rank + 1;
-    mpi_allgather_(&mpipriv1_[1], &ignored, &real8, all, &count, &real8, &world, &fault);
-    mpi_finalize_(&fault);
-    return all[0] == 1 && all[7] == 2 ? fault : 9;
-}
-"""
-LARGE_COUNTS = r"""
-#include <dlfcn.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <string.h>
-static const struct { const char *name; int large; } calls[] = { /* argument `large`: more than an int holds */
-    {"Gatherv", 0}, {"Scatterv", 0}, {"Allgatherv", 0}, {"Alltoallv", 0}, {"Alltoallw", 0}, {"Reduce_scatter", 0},
-    {"Neighbor_allgatherv", 0}, {"Neighbor_alltoallv", 0}, {"Neighbor_alltoallw", 0}, {"Igatherv", 0},
-    {"Send", 1}, {"Sendrecv", 6}, {"Gather", 4}, {"Scatter", 1}, {"Neighbor_alltoall", 4}, {"Put", 5},
-    {"Get_accumulate", 1}, {"Get_accumulate", 4}, {"Get_accumulate", 8},
-};
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    if (dlsym(RTLD_DEFAULT, "PMPI_Send_c") != NULL)
-        return MPI_Finalize();
-    for (int i = 0; i < (int)(sizeof calls / sizeof *calls); i++) {
-        char name[64];
-        long a[12] = {0};
-        a[calls[i].large] = 1L << 32;
-        snprintf(name, sizeof name, "MPI_%s_c", calls[i].name);
-        int (*call)(long, long, long, long, long, long, long, long, long, long, long, long) =
-            dlsym(RTLD_DEFAULT, name);
-        int fault = call(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
-        printf("%s %d\n", name, fault);
-    }
-    MPI_Finalize();
-    return 0;
-}
-"""
 
 
 def _build(stack: KernelStack, source: Path, folder: Path, *words: str) -> Path:
     program = folder / "program"
     command = [str(kernels.wrapper(stack.manifest)), "-O1", "-w", "-pthread", str(source), "-o", str(program), *words]
     environment = {**os.environ, **manifest.environment(stack.manifest, os.environ)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
-    assert done.returncode == 0, done.stderr
+    succeeded(ended(command, env=environment, timeout=600))
     return program
 
 
-def _profiled(
-    stack: KernelStack,
-    folder: Path,
-    program: Path,
-    *arguments: str,
-    ranks: int = 2,
-    env: dict[str, str] | None = None,
-    killed: bool = False,
-) -> tuple[subprocess.CompletedProcess[str], list[RankProfile]]:
+def _profiled(stack, folder, program, *arguments, ranks=2, env=None, killed=False):
+    """How the program ended, and the profiles of its ranks."""
     (folder / "profile").mkdir()
     binder = [str(paths.binder()), "--placement", "none", "--profile", str(folder / "profile"), "--"]
     done = stack.mpirun(ranks, *binder, str(program), *arguments, env=env)
@@ -241,17 +54,8 @@ def _totals(rank: RankProfile) -> dict[str, tuple[int, int]]:
     return {name: (counts[name], sizes[name]) for name in counts}
 
 
-def _source(folder: Path, text: str) -> Path:
-    file = folder / "program.c"
-    file.write_text(text, encoding="utf-8")
-    return file
-
-
 def _plumb(results: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "plumbline.commands.cli", "--results", str(results), *words],
-        capture_output=True, text=True, check=False, timeout=300, cwd=paths.root(),
-    )  # fmt: skip
+    return ended([paths.program("plumb"), "--results", results, *words], timeout=300, cwd=paths.root())
 
 
 def _own(stack: KernelStack, folder: Path, program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -261,22 +65,18 @@ def _own(stack: KernelStack, folder: Path, program: Path, *arguments: str) -> su
 
 
 @pytest.fixture
-def every_call(
-    each_stack: KernelStack, tmp_path: Path
-) -> tuple[dict[str, tuple[int, int]], list[RankProfile], KernelStack]:
+def every_call(each_stack, tmp_path):
     """What the program made, and the profiles of its two ranks."""
     program = _build(each_stack, SUPPORT / "every_call.c", tmp_path)
     done, found = _profiled(each_stack, tmp_path, program)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("made ")]
-    return {name: (int(count), int(size)) for _, name, count, size in lines}, found, each_stack
+    return {name: (int(count), int(size)) for _, name, count, size in lines}, found
 
 
-def test_every_call_is_counted_with_its_bytes(
-    every_call: tuple[dict[str, tuple[int, int]], list[RankProfile], KernelStack],
-) -> None:
+def test_every_call_is_counted_with_its_bytes(every_call):
     """The same on both ranks, whatever the library's handles are; nothing that the library calls itself is counted."""
-    made, found, _ = every_call
+    made, found = every_call
     assert len(made) > 80
     assert [rank.rank for rank in found] == [0, 1]
     for rank in found:
@@ -288,11 +88,9 @@ def test_every_call_is_counted_with_its_bytes(
         assert {name: got[name][1] for name in LOOPS} == dict.fromkeys(LOOPS, 0)
 
 
-def test_peers_of_every_call(
-    every_call: tuple[dict[str, tuple[int, int]], list[RankProfile], KernelStack],
-) -> None:
+def test_peers_of_every_call(every_call):
     """By ranks of MPI_COMM_WORLD, also through a communicator of another order; started requests each time."""
-    made, found, _ = every_call
+    made, found = every_call
     times = made["Mrecv"][0]
     started = sum(made[name][1] for name in ("Send_init", "Bsend_init", "Ssend_init")) + times * 32  # one twice
     expected = sum(made[name][1] for name in SENDING if name in made) + started
@@ -304,11 +102,9 @@ def test_peers_of_every_call(
         assert rank.off_ns == 0
 
 
-def test_requests_are_followed_to_their_end(
-    every_call: tuple[dict[str, tuple[int, int]], list[RankProfile], KernelStack],
-) -> None:
+def test_requests_are_followed_to_their_end(every_call):
     """Each non-blocking call completes once, each persistent one as often as it was started."""
-    made, found, _ = every_call
+    made, found = every_call
     for rank in found:
         calls = [call for one in rank.communicators for call in one.calls if call.request]
         done = Counter[str]()
@@ -317,6 +113,11 @@ def test_requests_are_followed_to_their_end(
             assert all(size.completion_ns > 0 for size in call.sizes)
         twice = {name: made["Mrecv"][0] for name in ("Send_init", "Recv_init")}  # by MPI_Startall
         assert done == {name: made[name][0] + twice.get(name, 0) for name in done}
+
+
+def test_an_ignored_signal_stays_ignored_and_stacks_may_be_small(one_stack, tmp_path):
+    done, found = _profiled(one_stack, tmp_path, _build(one_stack, SUPPORT / "profile_keeps_on.c", tmp_path))
+    assert (done.returncode, [rank.ended for rank in found]) == (0, ["MPI_Finalize"] * 2)
 
 
 @pytest.mark.parametrize(
@@ -328,9 +129,9 @@ def test_requests_are_followed_to_their_end(
         "MPI_Finalize",
     ],
 )
-def test_ends_of_a_program(each_stack: KernelStack, tmp_path: Path, ending: str) -> None:
+def test_ends_of_a_program(each_stack, tmp_path, ending):
     """What there is is kept, and named as partial; of a rank that was killed what had been written before."""
-    program = _build(each_stack, _source(tmp_path, ENDINGS), tmp_path)
+    program = _build(each_stack, SUPPORT / "profile_endings.c", tmp_path)
     kept = str(tmp_path / "profile" / "*.partial.json")  # of both ranks, before one is killed
     _, found = _profiled(each_stack, tmp_path, program, ending, kept, killed=ending != "MPI_Finalize")
     whole = ending == "MPI_Finalize"
@@ -359,13 +160,11 @@ def test_ends_of_a_program(each_stack: KernelStack, tmp_path: Path, ending: str)
     ],
     ids=["static", "without MPI"],
 )
-def test_programs_of_which_there_is_none(
-    kernel_stack: KernelStack, tmp_path: Path, options: list[str], said: str, status: int
-) -> None:
+def test_programs_of_which_there_is_none(kernel_stack, tmp_path, options, said, status):
     """A clear line; without MPI there is the time of its processes."""
-    source = _source(tmp_path, "int main(void) { return 0; }")
-    program = tmp_path / "program"
-    made = subprocess.run(["gcc", *options, source, "-o", program], capture_output=True, text=True, check=False)
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text("int main(void) { return 0; }")
+    made = ended(["gcc", *options, source, "-o", program])
     if made.returncode != 0:
         pytest.skip(f"not run: {made.stderr.splitlines()[0]}")
     done = _own(kernel_stack, tmp_path, program)
@@ -376,19 +175,17 @@ def test_programs_of_which_there_is_none(
 @pytest.mark.parametrize(
     ("ending", "said"), [("SIGKILL", r"1\b.* w(as|ere) killed"), ("MPI_Abort", "called MPI_Abort")]
 )
-def test_a_run_that_did_not_end_is_shown_as_partial(
-    kernel_stack: KernelStack, tmp_path: Path, ending: str, said: str
-) -> None:
+def test_a_run_that_did_not_end_is_shown_as_partial(kernel_stack, tmp_path, ending, said):
     """The tables of what there is, and which ranks are not whole."""
-    done = _own(kernel_stack, tmp_path, _build(kernel_stack, _source(tmp_path, ENDINGS), tmp_path), ending)
+    done = _own(kernel_stack, tmp_path, _build(kernel_stack, SUPPORT / "profile_endings.c", tmp_path), ending)
     assert done.returncode == 1
     assert re.search(f"^partial profile: rank.* {said}", done.stdout, re.MULTILINE), done.stdout
     assert "MPI_Comm_rank" in done.stdout
 
 
-def test_threads_that_meet(each_stack: KernelStack, tmp_path: Path) -> None:
+def test_threads_that_meet(each_stack, tmp_path):
     """Four threads of each rank at once: no call is lost."""
-    program = _build(each_stack, _source(tmp_path, THREADS), tmp_path)
+    program = _build(each_stack, SUPPORT / "profile_threads.c", tmp_path)
     done, found = _profiled(each_stack, tmp_path, program)
     assert done.returncode == 0, done.stderr
     for rank in found:
@@ -397,9 +194,9 @@ def test_threads_that_meet(each_stack: KernelStack, tmp_path: Path) -> None:
         assert (rank.peers[0].sent_messages, rank.peers[0].received_messages) == (80000, 80000)
 
 
-def test_a_program_switches_the_profile_off(each_stack: KernelStack, tmp_path: Path) -> None:
+def test_a_program_switches_the_profile_off(each_stack, tmp_path):
     """Calls while it is off are not counted, nor one that it was off during, nor requests that begin or end then."""
-    program = _build(each_stack, _source(tmp_path, CONTROL), tmp_path)
+    program = _build(each_stack, SUPPORT / "profile_control.c", tmp_path)
     done, found = _profiled(each_stack, tmp_path, program)
     assert done.returncode == 0, done.stderr
     for rank in found:
@@ -414,12 +211,12 @@ def test_a_program_switches_the_profile_off(each_stack: KernelStack, tmp_path: P
         assert (rank.ended, rank.lost.peers, rank.lost.requests) == ("MPI_Finalize", 0, 0)
 
 
-def test_fortran(each_stack: KernelStack, tmp_path: Path) -> None:
+def test_fortran(each_stack, tmp_path):
     """Arguments by reference, handles as integers, MPI_IN_PLACE a variable."""
     library = Path(each_stack.manifest.prefix) / "lib" / "libmpifort.so"
     if not library.exists():
         pytest.skip(f"{each_stack.name} has no Fortran library")
-    program = _build(each_stack, _source(tmp_path, FORTRAN), tmp_path, f"-L{library.parent}", "-lmpifort")
+    program = _build(each_stack, SUPPORT / "profile_fortran.c", tmp_path, f"-L{library.parent}", "-lmpifort")
     done, found = _profiled(each_stack, tmp_path, program)
     assert done.returncode == 0, done.stderr
     for rank in found:
@@ -431,9 +228,9 @@ def test_fortran(each_stack: KernelStack, tmp_path: Path) -> None:
         assert (peer.received_messages, peer.received_bytes) == (2, 64)
 
 
-def test_large_counts_are_refused_where_the_library_has_none(each_stack: KernelStack, tmp_path: Path) -> None:
+def test_large_counts_are_refused_where_the_library_has_none(each_stack, tmp_path):
     """Neither lists of 64-bit counts nor any count that an int does not hold get to the plain functions."""
-    program = _build(each_stack, _source(tmp_path, LARGE_COUNTS), tmp_path, "-ldl")
+    program = _build(each_stack, SUPPORT / "profile_large_counts.c", tmp_path, "-ldl")
     done, _ = _profiled(each_stack, tmp_path, program, ranks=1)
     assert done.returncode == 0, done.stderr
     if not done.stdout:
@@ -444,7 +241,7 @@ def test_large_counts_are_refused_where_the_library_has_none(each_stack: KernelS
     assert "plumbprofile: MPI_Gatherv_c, which the program calls, was not found in the MPI library\n" in done.stderr
 
 
-def test_waiting_is_split_when_asked(one_stack: KernelStack, tmp_path: Path) -> None:
+def test_waiting_is_split_when_asked(one_stack, tmp_path):
     """A barrier before each collective call takes the waiting; without it there is none."""
     program = _build(one_stack, SUPPORT / "every_call.c", tmp_path)
     _, found = _profiled(one_stack, tmp_path, program, env={"PLUMB_PROFILE_WAIT": "1"})
@@ -464,10 +261,7 @@ def test_waiting_is_split_when_asked(one_stack: KernelStack, tmp_path: Path) -> 
         (3, "heat1d", ("--repetitions", "1"), {("Isend", 8): 12, ("Irecv", 8): 12, ("Waitall", 0): 9}),
     ],
 )  # fmt: skip
-def test_the_seeds_counts(
-    one_stack: KernelStack, tmp_path: Path, ranks: int, kernel: str, options: tuple[str, ...],
-    expected: dict[tuple[str, int], int],
-) -> None:  # fmt: skip
+def test_the_seeds_counts(one_stack, tmp_path, ranks, kernel, options, expected):
     """IPM's and mpiP's, and no call of the kernel around the experiment."""
     done, found = _profiled(one_stack, tmp_path, one_stack.programs / kernel, *options, ranks=ranks)
     assert done.returncode == 0, done.stderr
@@ -480,10 +274,9 @@ def test_the_seeds_counts(
     assert counts == expected
 
 
-def test_a_test_of_the_suite(one_stack: KernelStack, tmp_path: Path) -> None:
+def test_a_test_of_the_suite(one_stack, tmp_path):
     """Selected by ReFrame's pattern, launched once; its record has neither measurement nor figure."""
-    done = _plumb(tmp_path, "profile", "heat1d_steps.*placement=core", "--stack", one_stack.name)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(_plumb(tmp_path, "profile", "heat1d_steps.*placement=core", "--stack", one_stack.name))
     assert done.stdout.splitlines()[-1].startswith("MPI: ")
     (session,) = tmp_path.glob("*/*.jsonl")
     (record,) = [one for one in store.read(session) if isinstance(one, Record)]
@@ -493,7 +286,7 @@ def test_a_test_of_the_suite(one_stack: KernelStack, tmp_path: Path) -> None:
     assert (profile.record, profile.missing) == (record.id, [])
 
 
-def test_what_two_records_ran_is_profiled_and_compared(one_stack: KernelStack, tmp_path: Path) -> None:
+def test_what_two_records_ran_is_profiled_and_compared(one_stack, tmp_path):
     """As a gate's closing lines name it: the records are measurements; each side is launched once more."""
     results = tmp_path / "results"
     (results / "local").mkdir(parents=True)
@@ -503,8 +296,7 @@ def test_what_two_records_ran_is_profiled_and_compared(one_stack: KernelStack, t
         variant = samples.variant(**heat, arguments=["--json", "--repetitions", str(repetitions)])
         document = samples.record(id=ident, variant=variant)
         (results / "local" / f"{ident}.jsonl").write_text(json.dumps(document) + "\n", encoding="utf-8")
-    done = _plumb(results, "profile", "--compare", "aaaa", "bbbb")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(_plumb(results, "profile", "--compare", "aaaa", "bbbb"))
     rows = [line.split() for line in done.stdout.splitlines()]
     assert [row[2:4] for row in rows if row[:2] == ["MPI_Isend", "8"]] == [["6", "18"]]
     assert done.stdout.splitlines()[-1].startswith("other calls or sizes; MPI ")

@@ -4,8 +4,6 @@
 of Spack's environment ``tools`` is taken, where it was installed. A stack without one is skipped (docs/profiles.md).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from kernel_stack import KernelStack
+from processes import succeeded
 
 from plumbline.base import paths
 from plumbline.extras.spack import environments
@@ -77,9 +76,7 @@ def library_for(stack: KernelStack) -> Path:
 
 
 @pytest.mark.parametrize(("benchmark", "arguments"), PROGRAMS, ids=["jacobi", "PingPong", "Exchange", "Alltoallv"])
-def test_mpip_counts_the_same(
-    each_stack: KernelStack, tmp_path: Path, benchmark: str, arguments: tuple[str, ...]
-) -> None:
+def test_mpip_counts_the_same(each_stack, tmp_path, benchmark, arguments):
     """Each in a run of its own, because both stand in the same place in front of the library."""
     library = library_for(each_stack)
     if benchmark not in each_stack.manifest.benchmarks:
@@ -90,8 +87,7 @@ def test_mpip_counts_the_same(
     preload = [shutil.which("env") or "/usr/bin/env", f"MPIP=-e,-f,{tmp_path / 'mpip'}", f"LD_PRELOAD={library}"]
     binder = [str(paths.binder()), "--placement", "none", "--profile", str(tmp_path / "ours"), "--"]
     for start in (preload, binder):
-        done = each_stack.mpirun(2, *start, *program, *arguments)
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+        succeeded(each_stack.mpirun(2, *start, *program, *arguments))
     (report,) = (tmp_path / "mpip").glob("*.mpiP")
     ranks, faults = profile_files.ranks(tmp_path / "ours")
     assert faults == []

@@ -1,16 +1,11 @@
 """``rank_ring`` and ``rank_map``: their counts against a count by brute force, their messages under every stack."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import broken_kernel
 import pytest
-from kernel_stack import JsonOf, KernelStack
 
 
 def neighbours(position: tuple[int, ...], extent: tuple[int, ...], periodic: bool) -> Iterator[tuple[int, ...]]:
@@ -51,12 +46,10 @@ def of(document: dict[str, Any], metric: str, name: str) -> float:
     [(64, 8, 3, False), (64, 4, 3, False), (64, 8, 3, True), (512, 8, 3, False), (512, 4, 3, False), (60, 7, 2, True),
      (13, 4, 3, False), (36, 12, 2, False), (2, 1, 3, True), (1000, 48, 3, False)],
 )  # fmt: skip
-def test_bytes_between_nodes_are_those_of_a_brute_force_count(
-    one_stack: KernelStack, json_of: JsonOf, ranks: int, per_node: int, dimensions: int, periodic: bool
-) -> None:
+def test_bytes_between_nodes_are_those_of_a_brute_force_count(one_stack, ranks, per_node, dimensions, periodic):
     options = ["--periodic"] if periodic else []
     options += ["--plan", str(ranks), "--ranks-per-node", str(per_node), "--dimensions", str(dimensions)]
-    document = json_of(one_stack.mpirun(1, "rank_map", "--cells", "10", *options, "--json"))
+    document = one_stack.json(1, "rank_map", "--cells", "10", *options)
     extent = dims(document)[:dimensions]
     assert math.prod(extent) == ranks
     total, busiest = row_major_bytes(extent, per_node, 8 * 10 ** (dimensions - 1), periodic)
@@ -65,36 +58,34 @@ def test_bytes_between_nodes_are_those_of_a_brute_force_count(
     assert of(document, "between_nodes", "node-aware") <= total
 
 
-def test_as_many_nodes_as_an_option_takes(one_stack: KernelStack, json_of: JsonOf) -> None:
+def test_as_many_nodes_as_an_option_takes(one_stack):
     """One step for each node and rank, 10^12, would take an hour."""
-    options = ["--plan", "1000000", "--ranks-per-node", "1", "--cells", "10", "--json"]
-    document = json_of(one_stack.mpirun(1, "rank_map", *options))
+    options = ["--plan", "1000000", "--ranks-per-node", "1", "--cells", "10"]
+    document = one_stack.json(1, "rank_map", *options)
     assert dims(document) == (100, 100, 100)
     # Every face goes to another node: 99 planes in each of 3 dimensions are crossed, 10^4 faces each, both ways.
     assert of(document, "between_nodes", "row-major") == 3 * 99 * 10_000 * 2 * 800
 
 
-def test_nested_blocks_are_the_best_that_8_ranks_a_node_can_do(one_stack: KernelStack, json_of: JsonOf) -> None:
-    options = ["--plan", "512", "--ranks-per-node", "8", "--cells", "10", "--json"]
-    document = json_of(one_stack.mpirun(1, "rank_map", *options))
+def test_nested_blocks_are_the_best_that_8_ranks_a_node_can_do(one_stack):
+    options = ["--plan", "512", "--ranks-per-node", "8", "--cells", "10"]
+    document = one_stack.json(1, "rank_map", *options)
     # An 8x8x8 grid in 2x2x2 blocks: 3 planes in each of 3 dimensions are crossed, 64 faces each, both ways.
     assert of(document, "between_nodes", "node-aware") == 3 * 3 * 64 * 2 * 800
     assert "nested blocks" in document["notes"][0]
 
 
 @pytest.mark.parametrize("ranks", [2, 5, 8])
-def test_every_map_delivers_every_face(kernel_stack: KernelStack, json_of: JsonOf, ranks: int) -> None:
-    options = ["--cells", "4", "--repetitions", "2", "--ranks-per-node", "2", "--periodic", "--json"]
-    document = json_of(kernel_stack.mpirun(ranks, "rank_map", *options))
-    assert document["passed"]
+def test_every_map_delivers_every_face(kernel_stack, ranks):
+    options = ["--cells", "4", "--repetitions", "2", "--ranks-per-node", "2", "--periodic"]
+    document = kernel_stack.json(ranks, "rank_map", *options)
     assert {item["params"]["map"] for item in document["measurements"]} == {"row-major", "cart", "node-aware"}
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 6])
-def test_the_ring_is_on_one_node_where_it_can_be(kernel_stack: KernelStack, json_of: JsonOf, ranks: int) -> None:
-    options = ["--bytes", "1K", "--repetitions", "2", "--iterations", "2", "--json"]
-    document = json_of(kernel_stack.mpirun(ranks, "rank_ring", "--ranks-per-node", str(ranks // 2 or 1), *options))
-    assert document["passed"]
+def test_the_ring_is_on_one_node_where_it_can_be(kernel_stack, ranks):
+    options = ["--bytes", "1K", "--repetitions", "2", "--iterations", "2"]
+    document = kernel_stack.json(ranks, "rank_ring", "--ranks-per-node", str(ranks // 2 or 1), *options)
     assert of(document, "between_nodes", "node-aware") <= of(document, "between_nodes", "given")
     for name in ("given", "node-aware"):
         least, mean, most = (of(document, f"in_mpi{part}", name) for part in ("_least", "", "_most"))
@@ -105,40 +96,9 @@ def test_the_ring_is_on_one_node_where_it_can_be(kernel_stack: KernelStack, json
         assert max(by_rank) == pytest.approx(most, abs=0.06)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("ring->result[index] += ring->data[index] * others[index];", "ring->result[index] += others[index];"),
-        ("double most = ring->result[0];", "double most = 1e9;"),
-    ],
-)
-def test_local_work_that_is_wrong_fails_the_check(one_stack: KernelStack, tmp_path: Path, old: str, new: str) -> None:
-    program = broken_kernel.build(tmp_path, one_stack, "rank_ring", file="rank_ring.c", old=old, new=new)
-    done = one_stack.mpirun(6, str(program), "--bytes", "1K", "--repetitions", "1", "--iterations", "2")
-    assert done.returncode == 1
-    assert "every message and maximum is the expected one" in done.stderr
-
-
-def test_the_ring_counts_the_grid_of_the_seed_document(one_stack: KernelStack, json_of: JsonOf) -> None:
+def test_the_ring_counts_the_grid_of_the_seed_document(one_stack):
     """8 ranks as 4 x 2 on 2 nodes: given, every message crosses; node-aware, none does."""
-    options = ["--bytes", "1K", "--repetitions", "1", "--iterations", "1", "--ranks-per-node", "4", "--json"]
-    document = json_of(one_stack.mpirun(8, "rank_ring", *options))
+    options = ["--bytes", "1K", "--repetitions", "1", "--iterations", "1", "--ranks-per-node", "4"]
+    document = one_stack.json(8, "rank_ring", *options)
     assert of(document, "between_nodes", "given") == 8 * 1024
     assert of(document, "between_nodes", "node-aware") == 0
-
-
-@pytest.mark.parametrize(
-    ("ranks", "kernel", "options", "line"),
-    [
-        (1, "rank_ring", [], "rank_ring: 1 rank has no ring: start at least 2"),
-        (1, "rank_map", ["--plan", "8"], "rank_map: --plan needs --ranks-per-node"),
-        (1, "rank_map", ["--dimensions", "4"], "--dimensions: '4' is not a whole number from 2 to 3"),
-        (2, "rank_map", ["--dimensions", "2", "--cells", "16", "--periodic", "--plan", "x"], "--plan: 'x' is not"),
-    ],
-)
-def test_bad_input_ends_with_one_line(
-    one_stack: KernelStack, ranks: int, kernel: str, options: list[str], line: str
-) -> None:
-    done = one_stack.mpirun(ranks, kernel, *options)
-    assert done.returncode == 2
-    assert line in done.stderr

@@ -3,8 +3,6 @@
 The MPI library is not instrumented: leaks are not looked for, and what valgrind says of the library alone is left out.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from kernel_stack import fake_cuda
+from processes import ended, succeeded
 
 from plumbline.base import paths
 from plumbline.stacks import blas, kernels, manifest
@@ -34,11 +33,7 @@ TINY: dict[str, tuple[int, int, list[str]]] = {
     "dgemm": (2, 2, ["--size", "40", "--repetitions", "1"]),
     "halo_layers": (1, 1, ["--edges", "8"]),
     "jacobi": (2, 2, ["--size", "9,10,11", "--sweeps", "3", "--repetitions", "1"]),
-    "jacobi_temporal": (
-        2,
-        2,
-        ["--size", "9,14,16", "--sweeps", "5", "--repetitions", "1", "--depth", "3", "--tile", "4,2"],
-    ),
+    "jacobi_temporal": (2, 2, ["--size", "9,14,16", "--sweeps", "5", "--repetitions", "1", "--depth", "3"]),
     "threaded_pingpong": (2, 2, ["--bytes", "2K", "--messages", "4", "--repetitions", "2"]),
     "overlap": (2, 2, ["--bytes", "8", "--repetitions", "1"]),
     "pairs": (3, 1, ["--bandwidth-bytes", "4K", "--batches", "2", "--latency-trips", "2", "--bandwidth-trips", "1"]),
@@ -73,7 +68,7 @@ def no_thread_sanitizer() -> str | None:
     if ARCHER is None:
         return f"clang's OpenMP library with Archer is not installed {packages}"
     link = ["clang", "-fopenmp", "-fsanitize=thread", "-x", "c", "-o", "/dev/null", "-"]
-    done = subprocess.run(link, input="int main(void) { return 0; }", capture_output=True, text=True, check=False)
+    done = ended(link, input="int main(void) { return 0; }")
     if done.returncode:
         return f"clang cannot link its thread sanitizer {packages}: {done.stderr.splitlines()[0]}"
     return None
@@ -85,15 +80,10 @@ def build(folder: Path, *options: str) -> Path:
         pytest.skip(f"stack {STACK} is not installed: make setup")
     document = manifest.load(STACK)
     base = ["cmake", "-S", str(paths.root() / "custom-kernels" / "kernels"), "-B", str(folder)]
-    base += [
-        "-DPLUMB_WARNINGS_AS_ERRORS=ON",
-        f"-DMPI_C_COMPILER={kernels.wrapper(document)}",
-        f"-DPLUMB_BLAS_PREFIX={blas.prefix()}",
-        *options,
-    ]
+    base += ["-DPLUMB_WARNINGS_AS_ERRORS=ON", f"-DMPI_C_COMPILER={kernels.wrapper(document)}"]
+    base += [f"-DPLUMB_BLAS_PREFIX={blas.prefix()}", *options]
     for command in (base, ["cmake", "--build", str(folder), "--parallel", "2"]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        succeeded(ended(command))
     return folder / "bin"
 
 
@@ -109,10 +99,8 @@ def run(command: list[str], threads: int, variables: dict[str, str]) -> subproce
     environment = {**os.environ, **manifest.environment(document, os.environ), **variables}
     environment["OMP_NUM_THREADS"] = str(threads)
     environment |= driver()
-    return subprocess.run(
-        [document.launcher.command, *command],
-        capture_output=True, text=True, check=False, env=environment, timeout=600, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    return ended(
+        [document.launcher.command, *command], env=environment, timeout=600, stdin=subprocess.DEVNULL)  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=["address", pytest.param("thread", marks=pytest.mark.long)])
@@ -124,18 +112,17 @@ def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return name, build(tmp_path_factory.mktemp(name), *SANITIZERS[name][0], "-DCMAKE_BUILD_TYPE=RelWithDebInfo", QUICK)
 
 
-def test_the_table_has_every_kernel() -> None:
+def test_the_table_has_every_kernel():
     """``barrier_iomp5`` is ``barrier`` on a library that the sanitizers do not know."""
     programs = {item.name for item in (paths.stacks() / STACK / "kernels" / "bin").iterdir()}
     assert programs - {"barrier_iomp5"} == set(TINY)
 
 
 @pytest.mark.parametrize("kernel", TINY)
-def test_kernels_are_clean_under_sanitizers(sanitized: tuple[str, Path], kernel: str) -> None:
+def test_kernels_are_clean_under_sanitizers(sanitized, kernel):
     name, folder = sanitized
     ranks, threads, options = TINY[kernel]
-    done = run(["-n", str(ranks), str(folder / kernel), *options], threads, SANITIZERS[name][1])
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    done = succeeded(run(["-n", str(ranks), str(folder / kernel), *options], threads, SANITIZERS[name][1]))
     assert "Sanitizer" not in done.stderr
     assert "runtime error" not in done.stderr
 
@@ -152,22 +139,14 @@ int main(void) {
 """
 
 
-def test_the_thread_sanitizer_finds_a_race(tmp_path: Path) -> None:
+def test_the_thread_sanitizer_finds_a_race(tmp_path):
     if reason := no_thread_sanitizer():
         pytest.skip(reason)
     (tmp_path / "race.c").write_text(RACE)
-    compile_it = [
-        "clang",
-        "-g",
-        "-fopenmp",
-        "-fsanitize=thread",
-        "-o",
-        str(tmp_path / "race"),
-        str(tmp_path / "race.c"),
-    ]
-    subprocess.run(compile_it, check=True, capture_output=True)
+    command = ["clang", "-g", "-fopenmp", "-fsanitize=thread", "-o", tmp_path / "race", tmp_path / "race.c"]
+    subprocess.run(command, check=True, capture_output=True)
     environment = {**os.environ, **SANITIZERS["thread"][1]}
-    done = subprocess.run([tmp_path / "race"], capture_output=True, text=True, check=False, env=environment)
+    done = ended([tmp_path / "race"], env=environment)
     assert "data race" in done.stderr
     assert done.returncode != 0
 
@@ -182,9 +161,8 @@ def portable(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kernel", TINY)
-def test_kernels_are_clean_under_valgrind(portable: Path, kernel: str) -> None:
+def test_kernels_are_clean_under_valgrind(portable, kernel):
     ranks, threads, options = TINY[kernel]
     valgrind = ["valgrind", "--quiet", "--fair-sched=try", "--error-exitcode=99", "--leak-check=no", "--num-callers=40"]
     valgrind += [f"--suppressions={Path(__file__).parent / 'mpi.supp'}"]
-    done = run(["-n", str(ranks), *valgrind, str(portable / kernel), *options], threads, {})
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    succeeded(run(["-n", str(ranks), *valgrind, str(portable / kernel), *options], threads, {}))

@@ -1,13 +1,10 @@
 """``saturation``: who sends, what arrives, and what is counted, under every stack."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
-from kernel_stack import JsonOf, KernelStack
 
-SMALL = ("--bytes", "8,4K", "--windows", "2", "--repetitions", "2", "--json")
+SMALL = ("--bytes", "8,4K", "--windows", "2", "--repetitions", "2")
 
 
 def rows(document: dict[str, Any], metric: str) -> dict[tuple[Any, ...], float]:
@@ -16,9 +13,8 @@ def rows(document: dict[str, Any], metric: str) -> dict[tuple[Any, ...], float]:
     return {(item["params"]["bytes"], item["params"].get("active")): item["value"] for item in found}
 
 
-def test_ranks_of_two_nodes_join_one_after_the_other(kernel_stack: KernelStack, json_of: JsonOf) -> None:
-    document = json_of(kernel_stack.mpirun(8, "saturation", "--ranks-per-node", "4", *SMALL))
-    assert document["passed"]
+def test_ranks_of_two_nodes_join_one_after_the_other(kernel_stack):
+    document = kernel_stack.json(8, "saturation", "--ranks-per-node", "4", *SMALL)
     bandwidths = rows(document, "bandwidth")
     assert list(bandwidths) == [(size, active) for size in (8, 4096) for active in (1, 2, 4)]
     for size in (8, 4096):
@@ -40,21 +36,15 @@ def test_ranks_of_two_nodes_join_one_after_the_other(kernel_stack: KernelStack, 
         *(pytest.param(*three, marks=pytest.mark.long) for three in ((2, 1, 1), (8, 4, 2), (6, 3, 2))),
     ],
 )
-def test_both_ways_between_halves_of_a_node_and_pairs_of_nodes(
-    one_stack: KernelStack, json_of: JsonOf, ranks: int, nodes: int, seats: int
-) -> None:
-    options = ["--ranks-per-node", str(ranks // nodes), "--both-ways", *SMALL]
-    document = json_of(one_stack.mpirun(ranks, "saturation", *options))
-    assert document["passed"]
+def test_both_ways_between_halves_of_a_node_and_pairs_of_nodes(one_stack, ranks, nodes, seats):
+    document = one_stack.json(ranks, "saturation", "--ranks-per-node", str(ranks // nodes), "--both-ways", *SMALL)
     assert max(active for _, active in rows(document, "bandwidth")) == seats
     assert bool(rows(document, "overlap")) == (nodes > 1 and seats % 2 == 0)
     assert any("no overlap" in note for note in document["notes"]) != bool(rows(document, "overlap"))
 
 
-def test_threads_send_at_the_same_time(kernel_stack: KernelStack, json_of: JsonOf) -> None:
-    done = kernel_stack.mpirun(2, "saturation", "--by", "threads", *SMALL, env={"OMP_NUM_THREADS": "3"})
-    document = json_of(done)
-    assert document["passed"]
+def test_threads_send_at_the_same_time(kernel_stack):
+    document = kernel_stack.json(2, "saturation", "--by", "threads", *SMALL, threads=3)
     assert list(rows(document, "bandwidth")) == [(size, active) for size in (8, 4096) for active in (1, 2, 3)]
     assert {item["params"]["by"] for item in document["measurements"]} == {"threads"}
 
@@ -62,25 +52,8 @@ def test_threads_send_at_the_same_time(kernel_stack: KernelStack, json_of: JsonO
 @pytest.mark.parametrize(
     ("seconds", "samples", "cut"), [("0", {2}, "5 of 5 figures"), ("1e6", {3}, "")], ids=["slow", "fast"]
 )
-def test_a_network_without_time_for_all_windows_is_measured_by_fewer(
-    one_stack: KernelStack, json_of: JsonOf, seconds: str, samples: set[int], cut: str
-) -> None:
+def test_a_network_without_time_for_all_windows_is_measured_by_fewer(one_stack, seconds, samples, cut):
     options = ["--ranks-per-node", "2", "--bytes", "64", "--windows", "5", "--repetitions", "3", "--seconds", seconds]
-    document = json_of(one_stack.mpirun(4, "saturation", *options, "--json"))
-    assert document["passed"]
+    document = one_stack.json(4, "saturation", *options)
     assert {item["samples"] for item in document["measurements"]} == samples
     assert [remark[: len(cut)] for remark in document["remarks"]] == ([cut] if cut else [])
-
-
-@pytest.mark.parametrize(
-    ("ranks", "options", "line"),
-    [
-        (1, [], "saturation: 1 rank has no partner: start at least 2"),
-        (4, ["--ranks-per-node", "3"], "saturation: 4 ranks on 2 nodes: start as many on each"),
-        (2, ["--by", "cores"], "--by: 'cores' is not"),
-    ],
-)
-def test_bad_input_ends_with_one_line(one_stack: KernelStack, ranks: int, options: list[str], line: str) -> None:
-    done = one_stack.mpirun(ranks, "saturation", *options)
-    assert done.returncode == 2
-    assert line in done.stderr

@@ -1,7 +1,5 @@
 """``share_of``: shares of any work among any number of parts are whole, disjoint, ordered and fair."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import subprocess
@@ -38,7 +36,7 @@ def share_of(tmp_path_factory: pytest.TempPathFactory) -> Share:
 
 @settings(max_examples=500)
 @given(total=st.integers(0, 2**45), unit=st.sampled_from((1, 2, 8, 512, 4096)), parts=st.integers(1, 300))
-def test_shares_are_the_whole_and_fair(share_of: Share, total: int, unit: int, parts: int) -> None:
+def test_shares_are_the_whole_and_fair(share_of, total, unit, parts):
     shares = [share_of(total, unit, part, parts) for part in range(parts)]
     assert shares[0][0] == 0
     assert shares[-1][1] == total

@@ -2,9 +2,9 @@
 
 import platform
 import shutil
-import subprocess
 
 import pytest
+from processes import ended, succeeded
 
 from plumbline.base import paths
 
@@ -20,19 +20,7 @@ def test_streaming_stores_are_in_the_program(file, least, compiler, options):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     folders = [f"-I{SOURCES / name}" for name in ("common", "runtime")]
-    command = [
-        compiler,
-        "-std=c17",
-        "-D_GNU_SOURCE",
-        "-O3",
-        "-Werror",
-        "-fopenmp",
-        *options,
-        *folders,
-        "-S",
-        "-o-",
-        str(SOURCES / "kernels" / file),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stderr
+    command = [compiler, "-std=c17", "-D_GNU_SOURCE", "-O3", "-Werror", "-fopenmp", *options, *folders, "-S", "-o-"]
+    command.append(str(SOURCES / "kernels" / file))
+    done = succeeded(ended(command, timeout=600))
     assert done.stdout.count("vmovntpd") >= least

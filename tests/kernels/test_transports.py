@@ -1,7 +1,5 @@
 """By what the ranks of a real MPI library reach one another, as their witnesses saw it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -23,8 +21,7 @@ pytestmark = pytest.mark.e2e
 
 
 def record(stack: KernelStack, folder: Path, **variables: str) -> model.Record:
-    figures = [{"name": "time", "metric": "time", "where": {}}]
-    asked = {"arguments": ["--mode", "ring", "--repetitions", "3", "--json"], "figures": figures, "ranks_per_node": 2}
+    asked = {"arguments": ["--mode", "ring", "--repetitions", "3", "--json"], "ranks_per_node": 2}
     folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         found = stack.record(folder, patch, "deadlock", **asked, environment=variables, time_limit_s=60)
@@ -32,7 +29,7 @@ def record(stack: KernelStack, folder: Path, **variables: str) -> model.Record:
     return model.convert(found)
 
 
-def test_a_detour_by_tcp_is_seen_and_compared(each_stack: KernelStack, tmp_path: Path) -> None:
+def test_a_detour_by_tcp_is_seen_and_compared(each_stack, tmp_path):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("two cores are needed")
     family = each_stack.manifest.mpi.family
@@ -46,10 +43,7 @@ def test_a_detour_by_tcp_is_seen_and_compared(each_stack: KernelStack, tmp_path:
     assert compared["transports"] == (", ".join(direct.transports), ", ".join(detour.transports))
 
 
-def test_one_rank_needs_no_transport(one_stack: KernelStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = one_stack.record(
-        tmp_path, monkeypatch, "pi", arguments=["--json"], ranks_per_node=1,
-        figures=[{"name": "time", "metric": "time", "where": {}}],
-    )  # fmt: skip
+def test_one_rank_needs_no_transport(one_stack, tmp_path, monkeypatch):
+    found = one_stack.record(tmp_path, monkeypatch, "pi", arguments=["--json"])
     assert found["verified"], found["reasons"]
     assert "transports" not in found["launches"][0]

@@ -1,13 +1,12 @@
 """The warm-up of kernels, in C, against calls whose times and page faults are made up here."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import random
 import re
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,39 +14,6 @@ from plumbline.base import paths
 from plumbline.stacks import kernels, manifest
 
 FOLDER = paths.root() / "custom-kernels"
-#: what the C function of this test tells
-TELL = """
-#include "warm_up.h"
-
-#include <stdarg.h>
-#include <stdio.h>
-
-static char said[1000];
-void result_remark(struct result *result, const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    vsnprintf(said, sizeof said, format, values);
-    va_end(values);
-    (void)result;
-}
-const char *remark(const struct warm_ups *all) {
-    said[0] = 0;
-    warm_ups_remark(NULL, all);
-    return said;
-}
-long take(double most_s, void (*call)(long first, long calls, double *ns, double *faults), struct warm_ups *all) {
-    struct warm_up warm_up = warm_up_new(most_s);
-    long calls = 0;
-    while (!warm_up.over) {
-        struct batch batch;
-        call(calls, warm_up.calls, &batch.ns, &batch.faults);
-        calls += warm_up.calls;
-        warm_up_add(&warm_up, batch);
-    }
-    warm_ups_count(all, &warm_up);
-    return calls;
-}
-"""
 #: time in ns and page faults of a call, by its number
 Call = Callable[[int], tuple[float, float]]
 BATCH = ctypes.CFUNCTYPE(
@@ -57,11 +23,8 @@ BATCH = ctypes.CFUNCTYPE(
 
 class WarmUps(ctypes.Structure):
     _fields_ = (
-        ("all", ctypes.c_long),
-        ("unsteady", ctypes.c_long),
-        ("change", ctypes.c_double),
-        ("faults", ctypes.c_double),
-        ("passed_ns", ctypes.c_double),
+        *((name, ctypes.c_long) for name in ("all", "unsteady")),
+        *((name, ctypes.c_double) for name in ("change", "faults", "passed_ns")),
     )
 
 
@@ -73,17 +36,12 @@ def warm_up(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[int
         pytest.skip("no stack is installed: make setup")
     stack = manifest.load("mpich" if "mpich" in names else names[0])
     folder = tmp_path_factory.mktemp("warm_up")
-    source, file = folder / "take.c", folder / "take.so"
-    source.write_text(TELL)
-    sources = [source, *(FOLDER / "runtime" / name for name in ("warm_up.c", "samples.c", "timer.c"))]
-    command = [
-        kernels.wrapper(stack),
-        "-std=c17",
-        "-O1",
-        "-D_GNU_SOURCE",
-        "-shared",
-        "-fPIC",
+    file = folder / "take.so"
+    sources = [
+        Path(__file__).with_name("warm_up_take.c"),
+        *(FOLDER / "runtime" / name for name in ("warm_up.c", "samples.c", "timer.c")),
     ]
+    command = [kernels.wrapper(stack), "-std=c17", "-O1", "-D_GNU_SOURCE", "-shared", "-fPIC"]
     # the functions of MPI are not called
     command += [f"-I{FOLDER / 'runtime'}", "-Wl,-z,lazy", "-o", file, *sources, "-lm"]
     environment = {**os.environ, **manifest.environment(stack, os.environ)}
@@ -134,9 +92,8 @@ def test_a_trend_that_remains_is_unsteady(warm_up, sign):
     assert sign * found.change > 0.05
     assert found.faults == 0
     assert found.passed_ns >= 2e7
-    assert re.match(
-        r"not steady: 1 of 1 figures; after 0\.02\d? s of warm-up a call's time still changed by [\d.]+ %", remark
-    )
+    after = r"after 0\.02\d? s of warm-up a call's time still changed by [\d.]+ %"
+    assert re.match(rf"not steady: 1 of 1 figures; {after}", remark)
     assert remark.endswith("likely cause: other programs, or a clock of the cores that changes")
 
 

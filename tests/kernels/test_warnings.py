@@ -9,6 +9,7 @@ import shlex
 import subprocess
 
 import pytest
+from processes import ended, succeeded
 
 from plumbline.base import paths
 from plumbline.stacks import kernels, manifest
@@ -25,8 +26,7 @@ def test_the_compiler_reads_the_tools_without_a_warning(tmp_path):
     assert files
     for file in files:
         words = [*shlex.split(file["command"]), "-fsyntax-only"]
-        done = subprocess.run(words, cwd=file["directory"], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        succeeded(ended(words, cwd=file["directory"]))
 
 
 @pytest.mark.long
@@ -44,8 +44,7 @@ def test_there_is_no_warning(tmp_path, part):
         ["cmake", "-S", str(source), "-B", str(tmp_path), STRICT, *options],
         ["cmake", "--build", str(tmp_path), "--parallel", str(os.cpu_count())],
     ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=around)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        succeeded(ended(command, env=around))
 
 
 def test_a_warning_stops_no_installation(tmp_path):
@@ -58,6 +57,6 @@ def test_a_warning_stops_no_installation(tmp_path):
     for option, status in (("-DPLUMB_WARNINGS_AS_ERRORS=OFF", 0), (STRICT, 2)):
         build = tmp_path / option
         subprocess.run(["cmake", "-S", str(tmp_path), "-B", str(build), option], check=True, capture_output=True)
-        done = subprocess.run(["cmake", "--build", str(build)], capture_output=True, text=True, check=False)
+        done = ended(["cmake", "--build", str(build)])
         assert done.returncode == status, done.stdout + done.stderr
         assert "unused variable" in done.stdout + done.stderr

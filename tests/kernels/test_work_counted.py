@@ -1,7 +1,5 @@
 """The work that kernels count by their models, and what the processor counts beside it, where it does."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
@@ -9,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernel_stack import JsonOf, KernelStack
 
 from plumbline.base import paths
 
 SOURCE = paths.root() / "tests/support/soft_counters.c"
-DGEMM = ("dgemm", "--size", "256", "--repetitions", "2", "--json")
+DGEMM = ("dgemm", "--size", "256", "--repetitions", "2")
 
 
 @pytest.fixture(scope="module")
@@ -29,50 +26,25 @@ def work(document: dict[str, Any]) -> dict[str, Any]:
     return dict(document["work"])
 
 
-def test_a_model_is_what_all_ranks_did_in_all_repetitions(kernel_stack: KernelStack, json_of: JsonOf) -> None:
-    triad = (
-        "membw",
-        "--kernels",
-        "triad",
-        "--stores",
-        "regular",
-        "--size",
-        "4096",
-        "--repetitions",
-        "5",
-        "--sweeps",
-        "3",
-    )
-    found = work(json_of(kernel_stack.mpirun(2, *triad, "--json")))
+def test_a_model_is_what_all_ranks_did_in_all_repetitions(kernel_stack):
+    regular = ("--stores", "regular", "--repetitions", "5")
+    found = work(kernel_stack.json(2, "membw", "--kernels", "triad", "--size", "4096", "--sweeps", "3", *regular))
     assert (found["flop"], found["bytes"]) == (0, 2 * 5 * 3 * 4096 * 32)
-    grid = (
-        "jacobi",
-        "--size",
-        "32,16,16",
-        "--sweeps",
-        "4",
-        "--repetitions",
-        "3",
-        "--mode",
-        "pure",
-        "--stores",
-        "regular",
-    )
-    found = work(json_of(kernel_stack.mpirun(2, *grid, "--json")))
-    updates = 32 * 16 * 16 * 4 * 3
+    found = work(kernel_stack.json(2, "jacobi", "--mode", "pure", "--size", "32,16,16", "--sweeps", "4", *regular))
+    updates = 32 * 16 * 16 * 4 * 5
     assert (found["flop"], found["bytes"]) == (6 * updates, 24 * updates)
 
 
-def test_products_and_the_peak_are_both_work(one_stack: KernelStack, json_of: JsonOf) -> None:
-    document = json_of(one_stack.mpirun(2, *DGEMM))
+def test_products_and_the_peak_are_both_work(one_stack):
+    document = one_stack.json(2, *DGEMM)
     products = 2 + next(item["samples"] for item in document["measurements"] if item["metric"] == "rate")
     assert work(document)["flop"] > 2 * products * 2 * 256**3
     assert work(document)["bytes"] == 0
 
 
-def test_counters_run_while_something_is_timed(one_stack: KernelStack, json_of: JsonOf, soft: dict[str, str]) -> None:
+def test_counters_run_while_something_is_timed(one_stack, soft):
     """Nanoseconds of CPU time stand for instructions (soft_counters.c); no core does 1000 operations in one."""
-    document = json_of(one_stack.mpirun(1, *DGEMM, env={**soft, "OMP_NUM_THREADS": "2"}))
+    document = one_stack.json(1, *DGEMM, env={**soft, "OMP_NUM_THREADS": "2"})
     assert "missing" not in work(document)
     assert work(document)["counted"]["instructions"] > work(document)["flop"] / 1000
 
@@ -85,22 +57,18 @@ def test_counters_run_while_something_is_timed(one_stack: KernelStack, json_of: 
         (errno.ENOSYS, f"perf_event_open: {os.strerror(errno.ENOSYS)}"),
     ],
 )
-def test_why_nothing_is_counted_is_said(
-    one_stack: KernelStack, json_of: JsonOf, soft: dict[str, str], error: int, said: str
-) -> None:
-    document = json_of(one_stack.mpirun(2, *DGEMM, env={**soft, "FAKE_COUNTERS": str(error)}))
+def test_why_nothing_is_counted_is_said(one_stack, soft, error, said):
+    document = one_stack.json(2, *DGEMM, env={**soft, "FAKE_COUNTERS": str(error)})
     assert work(document)["missing"] == said
     assert document["notes"].count(f"not counted: {said}") == 1
 
 
-def test_a_refusal_names_the_setting_where_it_is_the_cause(
-    one_stack: KernelStack, json_of: JsonOf, soft: dict[str, str]
-) -> None:
+def test_a_refusal_names_the_setting_where_it_is_the_cause(one_stack, soft):
     level = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text(encoding="ascii"))
-    document = json_of(one_stack.mpirun(1, *DGEMM, env={**soft, "FAKE_COUNTERS": str(errno.EACCES)}))
+    document = one_stack.json(1, *DGEMM, env={**soft, "FAKE_COUNTERS": str(errno.EACCES)})
     setting = f"kernel.perf_event_paranoid is {level}; 2 is enough"
     assert work(document)["missing"] == (setting if level > 2 else f"perf_event_open: {os.strerror(errno.EACCES)}")
 
 
-def test_kernels_without_a_model_of_work_say_nothing_of_it(one_stack: KernelStack, json_of: JsonOf) -> None:
-    assert "work" not in json_of(one_stack.mpirun(1, "pi", "--json"))
+def test_kernels_without_a_model_of_work_say_nothing_of_it(one_stack):
+    assert "work" not in one_stack.json(1, "pi")

@@ -1,12 +1,11 @@
 """The role plumb_health: its scripts with fakes of Grid Engine and OpenPBS. Hosts with Slurm are on the test bed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from processes import ended
 
 ROLE = Path(__file__).resolve().parents[2] / "playbooks/roles/plumb_health"
 #: qconf as far as the script uses it: configurations, complexes and a queue are files of the folder
@@ -62,9 +61,9 @@ class TestOpenPbs:
     def call(self, folder: Path, state: str) -> subprocess.CompletedProcess[str]:
         command = ["bash", str(ROLE / "files/pbs.sh"), state, "300", "25"]
         own = {**os.environ, "PBS_CONF_FILE": str(folder / "pbs.conf")}
-        return subprocess.run(command, input="body\n", capture_output=True, text=True, check=False, timeout=60, env=own)
+        return ended(command, input="body\n", timeout=60, env=own)
 
-    def test_it_is_made_once_and_removed(self, tmp_path: Path) -> None:
+    def test_it_is_made_once_and_removed(self, tmp_path):
         assert "changed" in self.call(tmp_path, "present").stdout
         assert (tmp_path / "hook").read_text().splitlines() == ["event = exechost_periodic", "freq = 300", "alarm = 55"]
         assert (tmp_path / "body").read_text() == "body\n"
@@ -74,7 +73,7 @@ class TestOpenPbs:
         assert self.call(tmp_path, "absent").stdout == ""
 
     @pytest.mark.parametrize("state", ["present", "absent"])
-    def test_a_server_that_does_not_answer(self, state: str, tmp_path: Path) -> None:
+    def test_a_server_that_does_not_answer(self, state, tmp_path):
         (tmp_path / "down").touch()
         done = self.call(tmp_path, state)
         assert (done.returncode, done.stdout) == (3, "")
@@ -105,16 +104,16 @@ class TestGridEngine:
     def started(self, state: str) -> subprocess.CompletedProcess[str]:
         script = ["bash", str(ROLE / "files/sge.sh"), state, "n1", "all.q"]
         own = {**os.environ, "PLUMB_SENSOR_WAIT": "2"}
-        return subprocess.run(script, capture_output=True, text=True, check=False, timeout=60, env=own)
+        return ended(script, timeout=60, env=own)
 
-    def test_without_a_report_no_queue_is_closed(self, tmp_path: Path) -> None:
+    def test_without_a_report_no_queue_is_closed(self, tmp_path):
         (tmp_path / "silent").touch()
         done = self.started("present")
         assert done.returncode == 1
         assert "the load sensor of n1 reports nothing: no queue got the threshold" in done.stderr
         assert (tmp_path / "thresholds").read_text() == "np_load_avg=1.75\n"
 
-    def test_it_is_added_once_and_taken_away(self, tmp_path: Path) -> None:
+    def test_it_is_added_once_and_taken_away(self, tmp_path):
         assert "changed" in self.call("present")
         assert (tmp_path / "conf.n1").read_text() == "load_sensor /usr/local/lib/plumbline/sensor\n"
         assert (tmp_path / "thresholds").read_text() == "np_load_avg=1.75,plumb_bad=1\n"
@@ -125,7 +124,7 @@ class TestGridEngine:
         assert (tmp_path / "thresholds").read_text() == "np_load_avg=1.75\n"
         assert self.call("absent") == ""
 
-    def test_other_sensors_and_settings_stay(self, tmp_path: Path) -> None:
+    def test_other_sensors_and_settings_stay(self, tmp_path):
         before = "mailer /bin/mail\nload_sensor /opt/gpu.sh,/opt/license.sh\n"
         (tmp_path / "conf.n1").write_text(before)
         (tmp_path / "known").touch()

@@ -1,7 +1,5 @@
 """Playbooks and roles: what can be said without changing a machine, and onboarding in check mode on this one."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from processes import ended
 
 from plumbline.base import paths
 
@@ -22,7 +21,21 @@ PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 def ansible(*arguments, inventory="playbooks/inventories/localhost", **variables):
     command = [str(PLAYBOOK), "-i", str(inventory), *arguments]
     environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), **variables}
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+    return ended(command, cwd=ROOT, env=environment)
+
+
+def succeeded(*arguments, **variables):
+    """What a playbook says, which succeeds."""
+    done = ansible(*arguments, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def refused(*arguments, **variables):
+    """What a playbook says, which fails."""
+    done = ansible(*arguments, **variables)
+    assert done.returncode != 0, done.stdout
+    return done.stdout
 
 
 def tasks(role):
@@ -58,14 +71,14 @@ def test_variables_given_on_the_command_line_are_converted(name, use):
 
 def test_syntax():
     playbooks = sorted(map(str, (ROOT / "playbooks").glob("*.yml")))
-    done = ansible("--syntax-check", *playbooks)
-    assert done.returncode == 0, done.stderr
-    assert re.findall(r"^playbook: (.*)$", done.stdout, re.MULTILINE) == playbooks
+    done = succeeded("--syntax-check", *playbooks)
+    assert re.findall(r"^playbook: (.*)$", done, re.MULTILINE) == playbooks
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 def test_every_default_is_specified_documented_and_prefixed(role):
-    defaults = yaml.safe_load((role / "defaults/main.yml").read_text())
+    defaults = role / "defaults/main.yml"
+    defaults = yaml.safe_load(defaults.read_text()) if defaults.exists() else {}
     options = yaml.safe_load((role / "meta/argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
     readme = (role / "README.md").read_text()
     assert set(options) == set(defaults)
@@ -109,17 +122,15 @@ def test_the_last_stages_have_to_be_asked_for():
 @pytest.mark.e2e
 def test_onboarding_in_check_mode_changes_nothing(tmp_path):
     sites = tmp_path / "sites"
-    done = ansible("--check", "playbooks/onboard.yml", PLUMB_SITES=str(sites))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^localhost: ok=\d+ changed=1 failed=0", done.stdout, re.MULTILINE), done.stdout
+    done = succeeded("--check", "playbooks/onboard.yml", PLUMB_SITES=str(sites))
+    assert re.search(r"^localhost: ok=\d+ changed=1 failed=0", done, re.MULTILINE)
     assert not sites.exists()  # the one change that it would make
 
 
 @pytest.mark.e2e
 def test_onboarding_again_changes_nothing():
-    done = ansible("playbooks/onboard.yml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^localhost: ok=\d+ changed=0 failed=0", done.stdout, re.MULTILINE), done.stdout
+    done = succeeded("playbooks/onboard.yml")
+    assert re.search(r"^localhost: ok=\d+ changed=0 failed=0", done, re.MULTILINE)
 
 
 @pytest.mark.e2e
@@ -152,28 +163,25 @@ def need(name, probe):
 
 def test_missing_packages_are_named_with_the_command(tmp_path):
     needs = [need("foo with headers", "false"), need("shell", "true")]
-    done = ansible("--tags", "packages", *extra(tmp_path, plumb_packages_needs=needs, plumb_packages_install=False))
-    assert done.returncode != 0
-    assert "missing: foo with headers. As root: " in done.stdout
-    assert re.search(r"(apt-get install libfoo-dev bar|dnf install foo-devel)", done.stdout)
-    assert "shell" not in done.stdout.split("missing:")[1]
+    done = refused("--tags", "packages", *extra(tmp_path, plumb_packages_needs=needs, plumb_packages_install=False))
+    assert "missing: foo with headers. As root: " in done
+    assert re.search(r"(apt-get install libfoo-dev bar|dnf install foo-devel)", done)
+    assert "shell" not in done.split("missing:")[1]
 
 
 @pytest.mark.long
 def test_nothing_missing_installs_nothing(tmp_path):
-    done = ansible("--tags", "packages", *extra(tmp_path, plumb_packages_needs=[need("shell", "true")]))
-    assert done.returncode == 0
-    assert "Install packages" not in done.stdout
+    done = succeeded("--tags", "packages", *extra(tmp_path, plumb_packages_needs=[need("shell", "true")]))
+    assert "Install packages" not in done
 
 
 def test_unknown_distribution_is_one_message(tmp_path):
     broken = need("foo", "false")
     del broken["Debian"], broken["RedHat"]
-    done = ansible(
+    done = refused(
         "--tags", "packages", *extra(tmp_path, plumb_packages_needs=[{**broken, "Debian": [], "RedHat": []}])
     )
-    assert done.returncode != 0
-    assert "missing: foo. Install them, or load modules that have them" in done.stdout
+    assert "missing: foo. Install them, or load modules that have them" in done
 
 
 def test_full_disk_is_named_before_anything_is_made(tmp_path):
@@ -181,22 +189,53 @@ def test_full_disk_is_named_before_anything_is_made(tmp_path):
     plumb = tmp_path / ".venv/bin/plumb"
     plumb.write_text("")
     plumb.chmod(0o755)
-    wanted = {"plumb_preflight_root": str(tmp_path), "plumb_preflight_free_mb": 10**9}
-    done = ansible("--tags", "preflight", *extra(tmp_path, **wanted))
-    assert done.returncode != 0
-    assert "1000000000 are needed: free some space" in done.stdout
+    wanted = {"plumb_root": str(tmp_path), "plumb_inventory_control": str(tmp_path), "plumb_preflight_free_mb": 10**9}
+    done = refused("--tags", "preflight", *extra(tmp_path, **wanted))
+    assert "1000000000 are needed: free some space" in done
+
+
+class TestNodes:
+    """Playbooks for root on nodes, in check mode on this machine as one on which they never ran."""
+
+    def play(self, folder, name, **variables):
+        node = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
+        (folder / "hosts.yml").write_text(yaml.safe_dump({"plumb_nodes": {"hosts": {"n1": {**node, **variables}}}}))
+        path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+        return ansible(f"playbooks/{name}.yml", "--check", inventory=folder / "hosts.yml", PATH=path)
+
+    @pytest.mark.parametrize("name", ["health", "advice"])
+    @pytest.mark.parametrize(("known", "told"), [("", True), ("plumbline/check plumbline-advice/prolog", False)])
+    def test_slurm_is_told_unless_it_knows(self, tmp_path, name, known, told):
+        """A run that ended between the change of slurm.conf and scontrol is made up for by the next."""
+        for file in ("conf", "class", "program", "program-gpu"):
+            (tmp_path / file).touch()
+        scontrol = tmp_path / "scontrol"
+        scontrol.write_text(f"#!/bin/sh\nprintf '/usr/local/lib/%s\\n' {known}\n")
+        scontrol.chmod(0o755)
+        files = (
+            {"class": "class", "runner": "program"} if name == "health" else {"spool": "spool", "library": "program"}
+        )
+        files = {f"plumb_{name}_{key}": str(tmp_path / file) for key, file in {**files, "slurm_conf": "conf"}.items()}
+        done = self.play(tmp_path, name, plumb_health_scheduler="slurm", **files)
+        assert done.returncode == 0, done.stdout
+        assert bool(re.search(r"Has Slurm read them, .* changed ", done.stdout)) is told, done.stdout
+
+    @pytest.mark.parametrize("key", ["spool", "plumb"])
+    def test_a_path_that_a_shell_would_not_take_as_it_is(self, tmp_path, key):
+        paths_of_site = {"plumb_advice_spool": "/shared", f"plumb_advice_{key}": "/opt/x; touch y"}
+        done = self.play(tmp_path, "advice", **paths_of_site)
+        assert done.returncode != 0
+        assert "without blanks" in done.stdout, done.stdout
 
 
 def test_wrong_type_of_a_variable_is_refused(tmp_path):
-    done = ansible("--tags", "preflight", *extra(tmp_path, plumb_preflight_free_mb="plenty"))
-    assert done.returncode != 0
-    assert "plumb_preflight_free_mb" in done.stdout
+    done = refused("--tags", "preflight", *extra(tmp_path, plumb_preflight_free_mb="plenty"))
+    assert "plumb_preflight_free_mb" in done
 
 
 def test_unknown_stack_is_one_line(tmp_path):
-    done = ansible("--tags", "deploy", "-e", "stacks=opnmpi", "playbooks/onboard.yml")
-    assert done.returncode != 0
-    assert "no wheel stack is called 'opnmpi'" in done.stdout
+    done = refused("--tags", "deploy", "-e", "stacks=opnmpi", "playbooks/onboard.yml")
+    assert "no wheel stack is called 'opnmpi'" in done
 
 
 @pytest.mark.parametrize(
@@ -217,10 +256,9 @@ def test_a_python_that_is_too_old_for_ansible_is_named_with_the_cure(tmp_path, p
         f"plumb_login: {{hosts: {{newton: {{ansible_connection: local, ansible_python_interpreter: {python}}}}},"
         f" vars: {{plumb_root: {tmp_path}/root}}}}\n"
     )
-    done = ansible("playbooks/onboard.yml", "--tags", "preflight", inventory=tmp_path / "hosts.yml")
-    assert done.returncode != 0
-    assert said in done.stdout, done.stdout
-    assert "has to be 3.9 or newer. Set ansible_python_interpreter of this host" in done.stdout
+    done = refused("playbooks/onboard.yml", "--tags", "preflight", inventory=tmp_path / "hosts.yml")
+    assert said in done
+    assert "has to be 3.9 or newer. Set ansible_python_interpreter of this host" in done
 
 
 @pytest.mark.skipif(shutil.which("script") is None, reason="no script, which gives a terminal")

@@ -1,7 +1,5 @@
 """Playbooks against a cluster: a second folder of this machine stands for it, with a scheduler and a plumb of straw."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from processes import ended
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = ROOT / "playbooks/roles"
@@ -70,7 +69,26 @@ def play(cluster, playbook, *arguments, **variables):
     environment["ANSIBLE_ASYNC_DIR"] = str(cluster / "async")
     command = [str(BIN / "ansible-playbook"), "-i", str(cluster / "inventory"), "-e", f"@{file}", *arguments]
     command.append(f"playbooks/{playbook}.yml")
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+    return ended(command, cwd=ROOT, env=environment)
+
+
+def succeeded(cluster, playbook, *arguments, **variables):
+    """What a playbook says, which succeeds."""
+    done = play(cluster, playbook, *arguments, **variables)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def refused(cluster, playbook, *arguments, **variables):
+    """What a playbook says, which fails."""
+    done = play(cluster, playbook, *arguments, **variables)
+    assert done.returncode != 0, done.stdout
+    return done.stdout
+
+
+def calls(cluster):
+    """The arguments of each call of the plumb of straw."""
+    return [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
 
 
 def program(file, text):
@@ -82,7 +100,7 @@ def program(file, text):
 def bash(script, *arguments, home=None):
     environment = {**os.environ, **({"HOME": str(home)} if home else {})}
     command = ["bash", str(script), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return ended(command, env=environment)
 
 
 # values of the inventory
@@ -130,30 +148,27 @@ def test_values_of_variables_may_hold_anything_that_can_be_printed():
 def test_hostile_inventory_is_refused_before_anything_runs(cluster, value):
     canary = cluster / "canary"
     keys = ["plumb_root", "plumb_site", "plumb_python"]
-    done = play(cluster, "onboard", **dict.fromkeys(keys, value.format(canary=canary)))
-    assert done.returncode != 0
+    done = refused(cluster, "onboard", **dict.fromkeys(keys, value.format(canary=canary)))
     assert not canary.exists()
-    assert re.findall(r"^(plumb_\w+): ", done.stdout, re.MULTILINE) == keys, done.stdout
+    assert re.findall(r"^(plumb_\w+): ", done, re.MULTILINE) == keys
     assert list((cluster / "cluster").iterdir()) == []
-    assert "ok=0" in done.stdout or "Preflight" not in done.stdout
+    assert "ok=0" in done or "Preflight" not in done
 
 
 def test_hostile_partition_is_refused_before_anything_runs(cluster):
     canary = cluster / "canary"
     part = {"name": "main", "scheduler": "ssh", "hosts": [f"node1; touch {canary}"], "access": [f"$(touch {canary})"]}
-    done = play(cluster, "onboard", plumb_partitions=[part])
-    assert done.returncode != 0
+    done = refused(cluster, "onboard", plumb_partitions=[part])
     assert not canary.exists()
-    assert "cannot be a host's name" in done.stdout
-    assert "has to be one option" in done.stdout
+    assert "cannot be a host's name" in done
+    assert "has to be one option" in done
 
 
 def test_unknown_scheduler_and_unknown_key_are_refused(cluster):
     parts = [{"name": "main", "scheduler": "slrum"}, {"name": "fat", "scheduler": "squeue", "lunch": "srun"}]
-    done = play(cluster, "onboard", plumb_partitions=parts)
-    assert done.returncode != 0
-    assert "slrum" in done.stdout
-    assert "lunch" in done.stdout
+    done = refused(cluster, "onboard", plumb_partitions=parts)
+    assert "slrum" in done
+    assert "lunch" in done
 
 
 def test_the_night_runs_hostile_options_unharmed(cluster):
@@ -168,16 +183,15 @@ def test_the_night_runs_hostile_options_unharmed(cluster):
     environment.filters["quote"] = quote
     hostile = f"$(touch {canary}); touch {canary} 'q'"
     text = environment.from_string((ROLES / "plumb_ci/templates/nightly.j2").read_text()).render(
-        plumb_ci_root=str(cluster / "cluster"),
-        plumb_ci_site="straw",
+        plumb_inventory_root=str(cluster / "cluster"),
+        plumb_inventory_site="straw",
         plumb_ci_nightly_options=["-n", hostile],
         plumb_inventory_environment={"A": hostile},
     )
     program(cluster / "nightly", text)
     assert bash(cluster / "nightly").returncode == 0
     assert not canary.exists()
-    calls = [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
-    assert calls == [["campaign", "--profile", "quick", "--", "-n", hostile], ["history", "--site", "straw"]]
+    assert calls(cluster) == [["campaign", "--profile", "quick", "--", "-n", hostile], ["history", "--site", "straw"]]
 
 
 def test_host_keys_are_always_checked():
@@ -215,8 +229,7 @@ RUNS = 'while [[ $1 == -* ]]; do shift; done; exec "$@"'
 @pytest.mark.long
 def test_preflight_proves_the_shared_folder_by_a_job(cluster):
     slurm(cluster, f'echo "$@" >>{cluster}/jobs; {RUNS}')
-    done = play(cluster, "onboard", "--tags", "preflight")
-    assert done.returncode == 0, done.stdout
+    succeeded(cluster, "onboard", "--tags", "preflight")
     assert "--partition=main" in (cluster / "jobs").read_text()
     assert list((cluster / "cluster").iterdir()) == []  # the probe and its copy are gone
 
@@ -233,28 +246,25 @@ def test_preflight_proves_the_shared_folder_by_a_job(cluster):
 )
 def test_preflight_names_a_root_that_is_not_shared(cluster, srun, said):
     slurm(cluster, srun)
-    done = play(cluster, "onboard", "--tags", "preflight", plumb_preflight_wait_s=1)
-    assert done.returncode != 0
-    assert said in done.stdout
+    done = refused(cluster, "onboard", "--tags", "preflight", plumb_preflight_wait_s=1)
+    assert said in done
     assert list((cluster / "cluster").iterdir()) == []
 
 
 def test_preflight_names_the_commands_that_are_missing(cluster):
     environment = {"PATH": f"{cluster / 'bin'}:/usr/bin:/bin"}
-    done = play(cluster, "onboard", "--tags", "preflight", plumb_environment=environment, plumb_partitions=[
+    done = refused(cluster, "onboard", "--tags", "preflight", plumb_environment=environment, plumb_partitions=[
         {"name": "main", "scheduler": "lsf"}
     ])  # fmt: skip
-    assert done.returncode != 0
-    assert re.search(r"not on PATH of \S+: bhosts, bjobs, bsub", done.stdout)
+    assert re.search(r"not on PATH of \S+: bhosts, bjobs, bsub", done)
 
 
 @pytest.mark.long
 def test_preflight_names_an_old_python(cluster):
     slurm(cluster, RUNS)
     program(cluster / "bin/oldpython", "#!/bin/sh\necho 3.9; exit 1\n")
-    done = play(cluster, "onboard", "--tags", "preflight", plumb_python="oldpython")
-    assert done.returncode != 0
-    assert "is Python 3.9; 3.10 or newer is needed: give its path as plumb_python" in done.stdout
+    done = refused(cluster, "onboard", "--tags", "preflight", plumb_python="oldpython")
+    assert "is Python 3.9; 3.10 or newer is needed: give its path as plumb_python" in done
 
 
 @pytest.mark.parametrize("kind", ["slurm", "squeue", "pbs", "sge", "lsf", "flux", "ssh"])
@@ -353,10 +363,21 @@ def test_checkout_that_was_interrupted_gives_the_sites_folder_back(repository, t
     carry(repository, root, head)
     (root / ".git/plumbline-site").mkdir()
     (root / ".git/plumbline-site/site.yaml").write_text("edited there")
+    (root / ".git/plumbline-site.new").mkdir()
     (root / "site-configs/newton/site.yaml").unlink()
     assert carry(repository, root, head).returncode == 0
     assert (root / "site-configs/newton/site.yaml").read_text() == "edited there"
+    assert [file.name for file in (root / "site-configs/newton").iterdir()] == ["site.yaml"]
     assert not (root / ".git/plumbline-site").exists()
+
+
+def test_a_clone_that_cannot_be_copied_says_so(repository, tmp_path):
+    git(repository, "commit", "--quiet", "--allow-empty", "-m", "2")
+    git(tmp_path, "clone", "--quiet", "--depth", "1", repository.as_uri(), "shallow")
+    done = bash(ROLES / "plumb_checkout/files/commit.sh", tmp_path / "shallow", "newton")
+    assert done.returncode == 1
+    assert "is a shallow clone, which cannot be copied: git -C" in done.stdout
+    assert "is not a git checkout" in bash(ROLES / "plumb_checkout/files/commit.sh", tmp_path, "newton").stdout
 
 
 def test_uncommitted_changes_are_said_or_carried(repository, tmp_path):
@@ -385,15 +406,17 @@ def test_an_archive_reaches_the_virtual_environment_with_its_checksum(cluster, r
     archive = cluster / "all.tar"
     archive.write_bytes(bytes(range(256)))
     (cluster / "all.tar.sha256").write_text("c0ffee  all.tar\n")
+    beside = cluster / "cluster.bundle"
+    beside.write_text("of somebody else")
     root = cluster / "cluster"
     copied = root / "stacks/onboard-archive.tar"
     again = ["-W", "requirements.txt"]  # a new archive: what is installed is checked again
     for more in (again, []):
-        done = play(cluster, "onboard", "--tags", "tools", plumb_archive=str(archive))
-        assert done.returncode == 0, done.stdout
+        succeeded(cluster, "onboard", "--tags", "tools", plumb_archive=str(archive))
         assert copied.read_bytes() == archive.read_bytes()
         words = [str(copied), "c0ffee", "--no-print-directory", "-C", str(root), "PYTHON=python3", *more, "venv"]
         assert noted.read_text().split() == words
+    assert beside.read_text() == "of somebody else"
 
 
 # the site folder on two machines
@@ -426,11 +449,24 @@ def test_a_file_changed_on_both_machines_is_named(cluster):
         folder = cluster / machine / "site-configs/straw"
         folder.mkdir(parents=True)
         (folder / "site.yaml").write_text(machine)
-    done = play(cluster, "onboard", "--tags", "site_config")
-    assert done.returncode != 0
-    assert re.search(r"changed on both machines .* site.yaml", done.stdout.replace("\n", " "))
+    done = refused(cluster, "onboard", "--tags", "site_config")
+    assert re.search(r"changed on both machines .* site.yaml", done.replace("\n", " "))
     assert (cluster / "control/site-configs/straw/site.yaml").read_text() == "control"
     assert (cluster / "cluster/site-configs/straw/site.yaml").read_text() == "cluster"
+
+
+@pytest.mark.parametrize("take", ["neither", pytest.param("cluster", marks=pytest.mark.long)])
+def test_a_later_stage_keeps_what_was_edited_on_both_machines(cluster, take):
+    """Ceilings, references and offboarding bring files back, too."""
+    plumb(cluster, 0)
+    (cluster / "cluster/.git").mkdir()
+    mine = cluster / "control/site-configs/straw/site.yaml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("edited here\n")
+    done = play(cluster, "onboard", "--tags", "ceilings", plumb_site_take=take)
+    assert (done.returncode == 0) is (take == "cluster"), done.stdout
+    assert ("since they were last alike" in done.stdout) is (take == "neither")
+    assert mine.read_text() == ("edited here\n" if take == "neither" else "schema: 1\n")
 
 
 def test_a_site_file_that_is_not_in_order_goes_nowhere(cluster):
@@ -440,9 +476,8 @@ def test_a_site_file_that_is_not_in_order_goes_nowhere(cluster):
         "schema: 1\nname: straw\ndescription: d\nhostnames: [a]\npartitions:\n"
         "  - {name: main, scheduler: squeue, hosts: [n1], topology: t.xml, stacks: []}\n"
     )
-    done = play(cluster, "onboard", "--tags", "site_config")
-    assert done.returncode != 0
-    told = " ".join(done.stdout.split())
+    done = refused(cluster, "onboard", "--tags", "site_config")
+    told = " ".join(done.split())
     assert "partitions[0]: hosts goes with scheduler local and ssh alone, not with 'squeue'" in told, told[-2000:]
     assert not (cluster / "cluster/site-configs").exists()
 
@@ -461,7 +496,7 @@ def test_keys_of_the_inventory_are_options_and_a_persons_are_kept(tmp_path):
 
     def run(*more):
         environment = {**os.environ, "PLUMB_SITES": str(tmp_path)}
-        done = subprocess.run([*command, *more], capture_output=True, text=True, env=environment, check=False)
+        done = ended([*command, *more], env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -478,6 +513,39 @@ def test_keys_of_the_inventory_are_options_and_a_persons_are_kept(tmp_path):
 
 
 # campaigns and records
+
+
+@pytest.mark.parametrize("playbook", [("onboard", "--tags", "tools"), ("doctor",)])
+def test_a_dry_run_copies_and_submits_nothing(cluster, repository, playbook):
+    plumb(cluster, 0)
+    (cluster / "cluster/called").touch()
+    before = sorted((cluster / "cluster").rglob("*"))
+    succeeded(cluster, *playbook, "--check")
+    assert sorted((cluster / "cluster").rglob("*")) == before
+
+
+def test_facts_of_each_partition_are_collected(cluster):
+    """Whatever it is called: the facts are below build/nodes."""
+    plumb(cluster, 0)
+    (cluster / "cluster/build/nodes/thin").mkdir(parents=True)
+    (cluster / "cluster/build/nodes/thin/n1.json").write_text("{}")
+    parts = [{"name": name, "scheduler": "squeue"} for name in ("thin", "nodes")]
+    play(cluster, "onboard", "--tags", "facts", plumb_partitions=parts)
+    assert [call[3] for call in calls(cluster) if call[1] == "facts"] == ["nodes"]
+
+
+@pytest.mark.long
+def test_facts_that_do_not_come_in_time_are_an_error(cluster):
+    plumb(cluster, 0)
+    program(cluster / "cluster/.venv/bin/plumb", "#!/bin/sh\nsleep 30\n")
+    done = refused(cluster, "onboard", "--tags", "facts", plumb_facts_seconds=-58)
+    assert "Timeout exceeded" in done
+
+
+@pytest.mark.parametrize(("nightly", "when"), [("timer", "17 2 * * 1"), ("timer", "*/5 2 * * *"), ("cron", "17 2 * *")])
+def test_a_time_that_cannot_be_kept_is_refused(cluster, nightly, when):
+    done = refused(cluster, "onboard", "--tags", "ci", plumb_ci_nightly=nightly, plumb_ci_when=when)
+    assert "has to be five fields of cron" in done
 
 
 def plumb(cluster, status, root="cluster"):
@@ -499,29 +567,29 @@ def test_smoke_is_shown_and_not_repeated(cluster):
     """Options of ReFrame are a person's to choose: regular expressions have to pass, and no shell may see them."""
     canary = cluster / "canary"
     plumb(cluster, 0)
+    program(cluster / "bin/git", "#!/bin/sh\necho c0ffee\n")
     options = ["-n", f"a|b $(touch {canary}) `touch {canary}`; touch {canary} 'q'"]
-    first = play(cluster, "onboard", "--tags", "smoke", plumb_smoke_options=options)
-    assert first.returncode == 0, first.stdout
+    first = succeeded(cluster, "onboard", "--tags", "smoke", plumb_smoke_options=options)
     assert not canary.exists()
-    called = json.loads((cluster / "cluster/called").read_text())
-    assert called == ["campaign", "--profile", "quick", "--", *options]
-    assert "\nTABLE of the campaign\n" in first.stdout
-    assert "1/2 OK" not in first.stdout
+    assert calls(cluster) == [["campaign", "--profile", "quick", "--", *options]]
+    assert "\nTABLE of the campaign\n" in first
+    assert "1/2 OK" not in first
     again = play(cluster, "onboard", "--tags", "smoke", plumb_smoke_options=options)
     assert re.search(r"changed=0 failed=0", again.stdout), again.stdout
-    assert len((cluster / "cluster/called").read_text().splitlines()) == 1
-    state = ("-s", cluster / "cluster", "straw", *options)
+    assert len(calls(cluster)) == 1
+    state = (cluster, "-s", cluster / "cluster", "straw", *options)
     passed = (cluster / "cluster/build/onboard/smoke").read_text()
     assert smoke_state(*state) == passed
     (cluster / "cluster/site-configs/straw/site.yaml").write_text("schema: 1\n# changed\n")
     assert smoke_state(*state) != passed
 
 
-def smoke_state(*words):
+def smoke_state(cluster, *words):
     """What the role compares with what has passed, to decide whether a campaign is needed."""
     script = (ROLES / "plumb_smoke/files/state.sh").read_text()
     command = ["bash", *map(str, words)]
-    return subprocess.run(command, input=script, capture_output=True, text=True, check=True).stdout
+    environment = {**os.environ, "PATH": f"{cluster / 'bin'}:{os.environ['PATH']}"}
+    return subprocess.run(command, input=script, capture_output=True, text=True, check=True, env=environment).stdout
 
 
 @pytest.mark.long
@@ -532,12 +600,11 @@ def test_failed_smoke_shows_what_the_job_said_and_is_repeated(cluster):
     (stage / "rfm_job.err").write_text("slurmstepd: error: out of memory\n")
     (cluster / "cluster/build/reframe/campaign.out").write_text("FAILURE INFO\n")
     for _ in range(2):
-        done = play(cluster, "onboard", "--tags", "smoke")
-        assert done.returncode != 0
-        assert "slurmstepd: error: out of memory" in done.stdout
-        assert "FAILURE INFO" in done.stdout
-        assert "a variant failed or is not verified (above)" in done.stdout.replace("\n", " ")
-    assert len((cluster / "cluster/called").read_text().splitlines()) == 2
+        done = refused(cluster, "onboard", "--tags", "smoke")
+        assert "slurmstepd: error: out of memory" in done
+        assert "FAILURE INFO" in done
+        assert "a variant failed or is not verified (above)" in done.replace("\n", " ")
+    assert len(calls(cluster)) == 2
 
 
 @pytest.mark.long
@@ -546,9 +613,8 @@ def test_a_campaign_that_measured_nothing_says_so_and_not_that_a_variant_failed(
     file = cluster / "cluster/.venv/bin/plumb"
     why = "no variant was measured: all 9 were skipped, 9 x node n1 is drained"
     file.write_text(file.read_text().replace("sys.exit(1)", f"print({why!r}, file=sys.stderr); sys.exit(1)"))
-    done = play(cluster, "campaign", "--tags", "run")
-    assert done.returncode != 0
-    told = " ".join(done.stdout.split())
+    done = refused(cluster, "campaign", "--tags", "run")
+    told = " ".join(done.split())
     assert f"the campaign ended with status 1: {why} (above)" in told
     assert "a variant failed" not in told
 
@@ -558,15 +624,13 @@ def test_ceilings_of_every_partition_are_measured_and_brought_back(cluster):
     plumb(cluster, 0)
     (cluster / "cluster/.git").mkdir()
     parts = [{"name": name, "scheduler": "squeue"} for name in ("thin", "fat")]
-    done = play(cluster, "onboard", "--tags", "ceilings", plumb_partitions=parts)
-    assert done.returncode == 0, done.stdout
-    calls = [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
+    succeeded(cluster, "onboard", "--tags", "ceilings", plumb_partitions=parts)
     asked = ["site", "measure", "--site", "straw", "--partition"]
-    assert calls == [[*asked, name, "--if-needed"] for name in ("thin", "fat")]
+    assert calls(cluster) == [[*asked, name, "--if-needed"] for name in ("thin", "fat")]
     assert (cluster / "control/site-configs/straw/site.yaml").exists()  # what the cluster has came back
     for option in (["-e", "plumb_ceilings_measure=false"], ["--check"]):
         play(cluster, "onboard", "--tags", "ceilings", *option, plumb_partitions=parts)
-    assert len((cluster / "cluster/called").read_text().splitlines()) == 2
+    assert len(calls(cluster)) == 2
 
 
 @pytest.mark.long
@@ -590,12 +654,11 @@ def test_calibration_goes_on_where_it_was_interrupted(cluster):
     (cluster / "cluster/build/onboard/session-1").write_text("done\n")
     given = {"plumb_calibrate_nodes": 2, "plumb_calibrate_options": ["-n", "stream"]}
     given |= {"plumb_campaign_options": ["-n", "other"], "plumb_campaign_turn": "7/9"}  # for campaign.yml alone
-    done = play(cluster, "onboard", "--tags", "calibrate", plumb_calibrate_sessions=3, **given)
-    assert done.returncode == 0, done.stdout
-    calls = [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
+    succeeded(cluster, "onboard", "--tags", "calibrate", plumb_calibrate_sessions=3, **given)
     quick = ["campaign", "--profile", "quick"]
-    assert calls[:2] == [[*quick, "--turn", f"{number}/2", "--", "-n", "stream"] for number in (2, 3)]
-    assert [call[0] for call in calls[2:]] == ["calibrate"]
+    turns = [[*quick, "--turn", f"{number}/2", "--", "-n", "stream"] for number in (2, 3)]
+    assert calls(cluster)[:2] == turns
+    assert [call[0] for call in calls(cluster)[2:]] == ["calibrate"]
     assert (cluster / "control/site-configs/straw/site.yaml").exists()  # what the cluster has came back
     (cluster / "cluster/site-configs/straw/references/stream.yaml").write_text("references:\n  - a: b\n    method: x\n")
     again = play(cluster, "onboard", "--tags", "calibrate", plumb_calibrate_sessions=3)
@@ -611,13 +674,11 @@ def test_a_stack_is_tuned_once(cluster):
     wanted = ["tune", "mpich", "--site", "straw", "--partition", "thin", "--output", str(found), "--sizes", "8,64"]
     options = {"plumb_tune": ["mpich"], "plumb_tune_options": ["--sizes", "8,64"], "plumb_partitions": parts}
     assert "changed=0" in play(cluster, "onboard", "--tags", "tune", plumb_partitions=parts).stdout
-    done = play(cluster, "onboard", "--tags", "tune", **options)
-    assert done.returncode == 0, done.stdout
+    succeeded(cluster, "onboard", "--tags", "tune", **options)
     found.write_text("{}\n")  # as plumb tune would
     assert "changed=0" in play(cluster, "onboard", "--tags", "tune", **options).stdout
     play(cluster, "onboard", "--tags", "tune", plumb_tune_again=True, **options)
-    calls = [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
-    assert calls == [wanted, wanted]
+    assert calls(cluster) == [wanted, wanted]
 
 
 @pytest.mark.long
@@ -630,8 +691,7 @@ def test_records_are_collected_once_and_again_when_they_change(cluster):
     here = cluster / "control/results/straw"
     here.mkdir(parents=True)
     (here / "mine.jsonl").write_text("only here\n")
-    done = play(cluster, "collect")
-    assert done.returncode == 0, done.stdout
+    succeeded(cluster, "collect")
     names = sorted(str(file.relative_to(here)) for file in here.rglob("*") if file.is_file())
     assert names == ["a.jsonl", "compact/2026-11.0001.jsonl.gz", "mine.jsonl"]
     assert re.search(r"changed=0 failed=0", play(cluster, "collect").stdout)
@@ -645,8 +705,7 @@ def test_what_comes_back_may_be_kept_outside_the_checkout(cluster):
     there = cluster / "cluster/results/straw"
     there.mkdir(parents=True)
     (there / "a.jsonl").write_text("1\n")
-    done = play(cluster, "collect", plumb_keep=str(cluster / "kept"))
-    assert done.returncode == 0, done.stdout
+    succeeded(cluster, "collect", plumb_keep=str(cluster / "kept"))
     assert (cluster / "kept/results/straw/a.jsonl").read_text() == "1\n"
     assert not (cluster / "control/results").exists()
 
@@ -661,25 +720,25 @@ def test_offboard_wants_the_name_and_fetches_first(cluster):
     (root / "results/straw/a.jsonl").write_text("1\n")
     (root / ".git").mkdir()
     (root / ".git/plumbline").write_text("made\n")
-    refused = play(cluster, "offboard")
-    assert refused.returncode != 0
-    assert "say -e confirm=straw" in refused.stdout
+    said = refused(cluster, "offboard")
+    assert "say -e confirm=straw" in said
     assert root.exists()
-    program(cluster / "bin/scrontab", "#!/bin/sh\nexit 1\n")
-    done = play(cluster, "offboard", "-e", "confirm=straw")
-    assert done.returncode == 0, done.stdout
+    table = cluster / "table"
+    table.write_text("0 1 * * * other\n# plumbline straw\n17 2 * * * /r/nightly\n")
+    keep = f"cat >{table}.new; mv {table}.new {table}"
+    program(cluster / "bin/scrontab", f'#!/bin/sh\nif [ "$1" = -l ]; then cat {table}; else {keep}; fi\n')
+    succeeded(cluster, "offboard", "-e", "confirm=straw")
     assert not root.exists()
+    assert table.read_text() == "0 1 * * * other\n"
     assert (cluster / "control/results/straw/a.jsonl").read_text() == "1\n"
-    again = play(cluster, "offboard", "-e", "confirm=straw")
-    assert again.returncode == 0, again.stdout
-    assert "changed=0" in again.stdout
+    again = succeeded(cluster, "offboard", "-e", "confirm=straw")
+    assert "changed=0" in again
 
 
 def test_offboard_refuses_what_onboarding_did_not_make(cluster):
     (cluster / "cluster/thesis.tex").write_text("")
-    done = play(cluster, "offboard", "-e", "confirm=straw")
-    assert done.returncode != 0
-    assert "was not made by onboarding" in done.stdout
+    done = refused(cluster, "offboard", "-e", "confirm=straw")
+    assert "was not made by onboarding" in done
     assert (cluster / "cluster/thesis.tex").exists()
 
 
@@ -751,9 +810,8 @@ def test_a_host_that_cannot_be_reached_is_one_line(cluster, said, cure):
         "login": {"ansible_connection": "ssh", "ansible_ssh_executable": str(cluster / "bin/ssh")}
     }
     (cluster / "inventory/hosts.yml").write_text(yaml.safe_dump(hosts))
-    done = play(cluster, "onboard")
-    assert done.returncode != 0
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("login: ") and "ok=" not in line]
+    done = refused(cluster, "onboard")
+    (line,) = [line for line in done.splitlines() if line.startswith("login: ") and "ok=" not in line]
     assert said.rstrip(".") in line
     assert cure in line
 
@@ -763,10 +821,9 @@ def test_warnings_are_shown_once_at_the_end(cluster):
     slurm(cluster, RUNS)
     needs = [{"name": "a program", "probe": "false", "optional": True, "Debian": ["a-tool"], "RedHat": ["a-tool"]}]
     variables = {"plumb_packages_needs": needs, "plumb_packages_install": False}
-    done = play(cluster, "onboard", "--tags", "preflight,packages", **variables)
-    assert done.returncode == 0, done.stdout
-    said = [line for line in done.stdout.splitlines() if line.startswith("warning: missing: a program. As root: ")]
-    assert done.stdout.splitlines()[-2:-1] == said
+    done = succeeded(cluster, "onboard", "--tags", "preflight,packages", **variables)
+    said = [line for line in done.splitlines() if line.startswith("warning: missing: a program. As root: ")]
+    assert done.splitlines()[-2:-1] == said
 
 
 @pytest.mark.long
@@ -775,10 +832,9 @@ def test_packages_of_the_other_family_are_named(cluster):
     needs = yaml.safe_load((ROLES / "plumb_packages/defaults/main.yml").read_text())["plumb_packages_needs"]
     needs = [{**need, "probe": "false"} for need in needs]
     variables = {"plumb_packages_needs": needs, "plumb_packages_install": False, "plumb_packages_family": "RedHat"}
-    done = play(cluster, "onboard", "--tags", "packages", **variables)
-    assert done.returncode != 0
+    done = refused(cluster, "onboard", "--tags", "packages", **variables)
     assert "As root: dnf install gcc glibc-devel make cmake git pkgconf-pkg-config hwloc-devel numactl-devel" in (
-        done.stdout.replace("\n", " ")
+        done.replace("\n", " ")
     )
 
 
@@ -800,7 +856,6 @@ def test_a_refused_calibration_is_not_measured_again_until_somebody_asks(cluster
     for again, wanted in ((False, 2), (False, 1), (True, 2)):
         (cluster / "cluster/called").unlink(missing_ok=True)
         options = {"plumb_calibrate_sessions": 1, "plumb_calibrate_again": again}
-        done = play(cluster, "onboard", "--tags", "calibrate", **options)
-        assert done.returncode == 0, done.stdout
-        assert "plumb_calibrate_again=true measures again" in done.stdout.replace("\n", " ")
-        assert len((cluster / "cluster/called").read_text().splitlines()) == wanted
+        done = succeeded(cluster, "onboard", "--tags", "calibrate", **options)
+        assert "plumb_calibrate_again=true measures again" in done.replace("\n", " ")
+        assert len(calls(cluster)) == wanted

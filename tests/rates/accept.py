@@ -15,15 +15,12 @@ degrees of freedom, scale 1 %. bimodal: 1 %, one in five 8 % slower. alike: 1 %,
 share: what a session adds to a node, which no number of launches in it shows.
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from promises import Promises
+from promises import Promises, command_line
 
 from plumbline.base.table import markdown, table
 from plumbline.base.units import percent
@@ -35,18 +32,8 @@ MODELS = ("normal", "tails", "student", "bimodal", "alike")
 #: nodes, share, launches, and of how many nodes a retest is allowed
 SHAPES = ((1, 1.0, 6, 0), (8, 1.0, 8, 0), (8, 1.0, 9, 1), (100, 0.98, 8, 0), (100, 0.98, 12, 2))
 CONFIDENCE, LIMIT, CLEARLY = 0.95, 100.0, 0.5
-HEADER = (
-    "noise",
-    "nodes",
-    "share",
-    "launches",
-    "retests",
-    "wrong pass",
-    "wrong fail",
-    "pass, 2 % worse",
-    "passes",
-    "finds",
-)
+HEADER = ("noise", "nodes", "share", "launches", "retests")
+HEADER += ("wrong pass", "wrong fail", "pass, 2 % worse", "passes", "finds")
 
 
 def draw(model: str, shape: tuple[int, int], random: np.random.Generator) -> np.ndarray:
@@ -81,11 +68,8 @@ def judge(made: Contract, levels: np.ndarray, model: str, middle: float, random:
     """The word for a machine whose members have these levels (logarithms over the limit); retests are all made."""
     (clause,) = made.clauses
     tests = 1 + (clause.retests.times if clause.retests else 0)
-    logs = (
-        levels[:, None]
-        + np.hstack([draw(model, (levels.size, clause.launches), random) for _ in range(tests)])
-        - middle
-    )
+    noise = np.hstack([draw(model, (levels.size, clause.launches), random) for _ in range(tests)])
+    logs = levels[:, None] + noise - middle
     members = {f"n{number}": Member(f"n{number}", list(LIMIT * np.exp(row))) for number, row in enumerate(logs)}
     found = Evidence(members, [], [], [], 0, None, None)
     return verdict.of_evidence(clause, made, found).word
@@ -156,8 +140,7 @@ def rows(machines: int, promises: Promises) -> Iterator[tuple[str, ...]]:
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="1,000 machines of each kind in place of 100")
+    parser = command_line(__doc__, "1,000 machines of each kind in place of 100")
     parser.add_argument("--markdown", action="store_true", help="a table for docs/rates.md")
     args = parser.parse_args()
     drawn = markdown if args.markdown else table

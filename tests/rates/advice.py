@@ -5,8 +5,6 @@ right jobs, or to fewer than 9 in 10 wrong ones of a kind. A job is the document
 real and made-up nodes, with the noise of real ones (threads of libraries, waiting, migrations, a few pages elsewhere).
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import random

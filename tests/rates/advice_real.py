@@ -6,8 +6,6 @@ and fails if a right one got advice, or a wrong one did not get its own. Lines o
 left out; two cores are needed.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json
@@ -30,29 +28,6 @@ from plumbline.host import machine  # noqa: E402
 from plumbline.launch import observed  # noqa: E402
 from plumbline.stacks import manifest  # noqa: E402
 
-#: threads of a rank work for 0.4 s each, and meet before the end
-PROGRAM = """
-#include <time.h>
-#ifdef RANKS
-#include <mpi.h>
-#endif
-int main(int count, char **words) {
-#ifdef RANKS
-    MPI_Init(&count, &words);
-    MPI_Barrier(MPI_COMM_WORLD);
-#endif
-    #pragma omp parallel
-    {
-        struct timespec t = {0, 0};
-        while (t.tv_nsec < 400000000 && t.tv_sec == 0) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    }
-#ifdef RANKS
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Finalize();
-#endif
-    return 0;
-}
-"""
 POOL = """
 import multiprocessing, time
 def work(_):
@@ -86,7 +61,7 @@ HEADER = ("line", "advice needed", "launches", "right", "wrong", "not known")
 
 def prepared(folder: Path) -> dict[str, tuple[str, dict[str, str]]]:
     """Every line with the kind of advice that it needs and its variables; their programs are in ``folder``."""
-    (folder / "program.c").write_text(PROGRAM)
+    shutil.copy(Path(__file__).with_suffix(".c"), folder / "program.c")
     (folder / "pool.py").write_text(POOL)
     (folder / "serial.py").write_text(SERIAL)
     subprocess.run(["gcc", "-O1", "-fopenmp", "program.c", "-o", "omp"], cwd=folder, check=True)

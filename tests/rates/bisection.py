@@ -11,7 +11,6 @@ median is nearer to that of the last commit than to that of the first; a commit 
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import simulate
-from promises import Promises
+from promises import Promises, command_line
 from scipy import stats
 
 from plumbline.extras.search.bisect.commits import Commits, Term
@@ -34,7 +33,7 @@ from plumbline.extras.search.bisect.search import (
     Search,
     decided,
     screened,
-)
+)  # fmt: skip
 from plumbline.statistics import paired
 from plumbline.statistics.paired import CAP, SCALE, PairedRule
 
@@ -257,14 +256,9 @@ def world(kind: Kind, model: str, number: int, seed: int, names: list[str]) -> W
 
 
 def measure(
-    kind: Kind,
-    model: str,
-    searches: int,
-    seed: int,
-    commits: Commits,
-    names: list[str],
+    kind: Kind, model: str, searches: int, seed: int, commits: Commits, names: list[str],
     way: Callable[[World, Commits], list[tuple[str, ...]]] = bisected,
-) -> Rate:
+) -> Rate:  # fmt: skip
     """Search ``searches`` times."""
     right = wrong = launches = gates = 0
     for number in range(searches):
@@ -333,8 +327,7 @@ def table(kinds: tuple[Kind, ...], models: tuple[str, ...], searches: int, seed:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="200 searches a line instead of 100")
+    parser = command_line(__doc__, "200 searches a line instead of 100")
     parser.add_argument("--programs", action="store_true", help="only the searches among commits with equal programs")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()

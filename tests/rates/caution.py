@@ -17,9 +17,6 @@ why: a search ends after three disturbed pairs (:class:`plumbline.gate.live.Stop
 of sides that differ by 5 %; far ends: of sides that differ 3 times.
 """
 
-from __future__ import annotations
-
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -27,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from promises import Promises
+from promises import Promises, command_line
 
 from plumbline.base import paths
 from plumbline.extras.accept import verdict
@@ -149,9 +146,7 @@ def of_why(searches: int, promises: Promises) -> Iterator[tuple[object, ...]]:
 
 def main() -> int:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="1,000 of each in place of 100, of searches 10,000")
-    args = parser.parse_args()
+    args = command_line(__doc__, "1,000 of each in place of 100, of searches 10,000").parse_args()
     number, promises = 1000 if args.full else 100, Promises()
     for header, rows in (
         ("disturbed | mean loss | nodes | launches | wrong pass | passes", of_accept(number, promises)),

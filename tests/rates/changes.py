@@ -6,8 +6,6 @@ promised.
 Series of simulated sessions with known truth. A point is the median of the launches of one session, as records give it.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable
@@ -98,15 +96,8 @@ def sine(random: Generator, points: int, launches: int) -> Array:
 
 
 MODELS: dict[str, Callable[[Generator, int, int], Array]] = {
-    "quiet": quiet,
-    "bimodal": bimodal,
-    "drift": drift,
-    "noisy": noisy,
-    "spikes": spikes,
-    "AR 0.8": slow,
-    "AR 0.9": slower,
-    "walk": walk,
-    "sine": sine,
+    **{model.__name__: model for model in (quiet, bimodal, drift, noisy, spikes)},
+    **{"AR 0.8": slow, "AR 0.9": slower, "walk": walk, "sine": sine},
 }
 
 

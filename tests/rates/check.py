@@ -14,15 +14,12 @@ share. bursts: 1 %, one check in twenty with all its rounds 5 % slower. rough, r
 10 %. mixed: 1 %, in one check in twenty half of the rounds 10 % slower. Nodes differ by 0.5 %, normal.
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from promises import Promises
+from promises import Promises, command_line
 from scipy import special, stats
 
 from plumbline.extras.nodes import classes
@@ -130,15 +127,9 @@ def simulate(model: str, nodes: int, checks: int, rounds: int, number: int, seed
         seen.append(float(most(model, gap, rounds)[0]))
     if not rates:
         return Found(0.0, *[float("nan")] * 5)
-    above = float(np.mean(np.array(rates) > allowed))
-    return Found(
-        len(rates) / number,
-        float(np.mean(rates)),
-        above,
-        float(np.median(found)),
-        float(np.mean(seen)),
-        float(np.mean(doubts)),
-    )
+    above = np.mean(np.array(rates) > allowed)
+    means = (np.mean(rates), above, np.median(found), np.mean(seen), np.mean(doubts))
+    return Found(len(rates) / number, *map(float, means))
 
 
 def keep(model: str, kind: str, rounds: int, rates: Found, promises: Promises) -> None:
@@ -174,8 +165,7 @@ HEADER = ("noise", "nodes", "checks", "rounds", "promised", "false", "above", "f
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="1,000 classes each, not 200")
+    parser = command_line(__doc__, "1,000 classes each, not 200")
     parser.add_argument("--markdown", action="store_true", help="print the table of docs/rates.md")
     args = parser.parse_args()
     print(f"false drains allowed, each of {FIGURES} figures: {RATE / FIGURES:.1e}; round needs of a class: "

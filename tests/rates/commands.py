@@ -1,7 +1,5 @@
 """What programs that measure real searches do with a repository: commands of git, and of plumb as a user has it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -13,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 PLUMB = Path(sys.executable).parent / "plumb"
+#: a program that computes, waits for memory or calls the system for so many turns
+LOOPS = Path(__file__).with_name("loops.c")
 
 
 def git(folder: Path, *words: str) -> str:

@@ -6,8 +6,6 @@ A campaign runs once for each share. The competitor takes that share of one plan
 --cpu names another. Without options of ReFrame the campaign is two pairs of ranks, 10 launches on each stack.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal
@@ -81,14 +79,12 @@ def main() -> None:
             launches = [launch for record in records if record.stack.name == stack for launch in record.launches]
             flagged = [launch for launch in launches if launch.disturbed]
             causes = Counter(disturbance.kind(cause) for launch in flagged for cause in launch.disturbance.causes)
-            ran = Counter(
-                launch.disturbance.beside[0].rsplit(" ", 2)[0] for launch in flagged if launch.disturbance.beside
-            )
+            beside = (launch.disturbance.beside for launch in flagged if launch.disturbance.beside)
+            ran = Counter(most[0].rsplit(" ", 2)[0] for most in beside)
             told = ", ".join(f"{count} x {cause}" for cause, count in [*causes.most_common(), *ran.most_common()])
             share = 100 * len(flagged) / len(launches)
-            print(
-                f"{percent:>7} %   {stack:<10}{len(launches):>8}{len(flagged):>9}{share:>5.0f} %   {told}", flush=True
-            )
+            counts = f"{len(launches):>8}{len(flagged):>9}{share:>5.0f} %"
+            print(f"{percent:>7} %   {stack:<10}{counts}   {told}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,11 @@ candidate, as fast on a quiet host, loses the given factor more than the baselin
 sides alike and an interval that lies far beyond the margins (plumbline.judge.decide.FAR).
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
 from collections import Counter
 
 import numpy as np
-from promises import Promises
+from promises import Promises, command_line
 
 from plumbline.judge import decide, disturbed
 from plumbline.judge.disturbed import Disturbed
@@ -69,8 +66,7 @@ def states(cell: tuple[float, float, float, float], gates: int, seed: int) -> Co
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="10,000 gates per line instead of 1,000")
+    parser = command_line(__doc__, "10,000 gates per line instead of 1,000")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     gates, promises = 10_000 if args.full else 1_000, Promises()

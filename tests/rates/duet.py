@@ -15,8 +15,6 @@ the real gate in both orders in turn. Busy: beside a program of this script that
 3 s, and sleeps as long. Finished gates stay in ``build/rates/duet.jsonl``; a new start continues with them.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json
@@ -30,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from commands import PLUMB
-from promises import Promises
+from commands import LOOPS, PLUMB
+from promises import Promises, command_line
 from scipy import stats
 
 from plumbline.judge import slowing
@@ -131,32 +129,8 @@ def simulate(series: int, seed: int) -> int:
     return promises.status()
 
 
-#: loops that no compiler shortens: turns in a second, about
-PROGRAM = """
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-int main(int count, char **words) {
-    long turns = count > 1 ? atol(words[1]) : 0;
-    volatile double value = 1;
-#if defined MEMORY
-    enum { PART = 1 << 12, PARTS = 1 << 11 };
-    double *field = malloc(sizeof(double) * PART * PARTS);
-    for (long place = 0; place < PART * PARTS; place++) field[place] = 1;
-    for (long left = turns; left > 0; left--)
-        for (long place = left % PARTS * PART; place < (left % PARTS + 1) * PART; place++) field[place] += 1e-9;
-    value = field[7];
-#elif defined CALLS
-    for (; turns; turns--) value += syscall(SYS_getppid) > 1;
-#else
-    for (; turns; turns--) value = value * 1.0000001 + 1e-9;
-#endif
-    printf("%f\\n", value);
-    return 0;
-}
-"""
-KINDS = {"COMPUTE": 250_000_000, "MEMORY": 230_000, "CALLS": 4_000_000}
+#: turns of each loop in a second, about
+KINDS = {"COMPUTE": 250_000_000, "MEMORY": 253_000_000, "CALLS": 4_000_000}
 
 
 def compete() -> None:
@@ -194,8 +168,7 @@ def measure(gates: int, seconds: float, minutes: float, total: float) -> None:
     lines = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     mine = {tuple(line["cell"]): line for line in lines if line["under"] == under}
     for kind in KINDS:
-        flags = ["-O1", f"-D{kind}", "-x", "c", "-", "-o", str(folder / f"duet-{kind}")]
-        subprocess.run(["gcc", *flags], input=PROGRAM, text=True, check=True)
+        subprocess.run(["gcc", "-O1", f"-D{kind}", "-o", folder / f"duet-{kind}", LOOPS], check=True)
     sides = {"equal": 1.0, "5 % slower": 1.05}
     cells = itertools.product(range(gates), ("quiet", "busy"), KINDS, sides, ORDERS)
     wanted = [cell for cell in cells if cell not in mine and (cell[3] == "equal" or cell[0] < (gates + 1) // 2)]
@@ -233,8 +206,7 @@ def measure(gates: int, seconds: float, minutes: float, total: float) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="10,000 series a row instead of 1,000")
+    parser = command_line(__doc__, "10,000 series a row instead of 1,000")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--gates", type=int, help="measure so many real gates of each row")
     parser.add_argument("--seconds", type=float, default=0.3, help="of a launch, about")

@@ -10,9 +10,6 @@ launches by ``launch``; every tenth launch has a tail of Exp(10 %). Of a share o
 Exp(30 %), seen as a disturbance in nine of ten.
 """
 
-from __future__ import annotations
-
-import argparse
 import gzip
 import math
 import statistics
@@ -23,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from msgspec.structs import replace
-from promises import Promises
+from promises import Promises, command_line
 
 from plumbline.base import units
 from plumbline.judge.expectations import called
@@ -143,9 +140,7 @@ def tight(records: list[Record]) -> list[Record]:
 
 def main() -> int:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--full", action="store_true", help="200 campaigns a line instead of 20")
-    count = 200 if parser.parse_args().full else 20
+    count = 200 if command_line(__doc__, "200 campaigns a line instead of 20").parse_args().full else 20
     promises = Promises()
     heads = [f"{100 * n.launch:g} %, {100 * n.session:g} %, {100 * n.stolen:g} %" for n in NOISES]
     print(f"| launches, sessions, stolen | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")

@@ -7,8 +7,6 @@ one. A search of ``plumb why`` has five differences: the commit, and four variab
 read; with ``--causes`` the commit is the slower one.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import statistics

@@ -9,8 +9,6 @@ each commit that changes the work, and with it only commits that do not compile;
 nothing; else open.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import shutil
@@ -54,12 +52,7 @@ class History:
 
 #: steps of 3, 5 and 10 %; with commits that do not compile; with a gain that hides a part of the loss
 HISTORIES = {
-    "3 %": History(0, (3,)),
-    "3 %, again": History(0, (3,)),
-    "5 %": History(0, (5,)),
-    "5 %, again": History(0, (5,)),
-    "10 %": History(0, (10,)),
-    "10 %, again": History(0, (10,)),
+    **{f"{step} %{again}": History(0, (step,)) for step in (3, 5, 10) for again in ("", ", again")},
     "5 %, broken commits": History(0, (5,), broken=True),
     "10 %, broken commits": History(0, (10,), broken=True),
     "10 %, and a gain of 4 %": History(4, (10, -4)),

@@ -17,9 +17,6 @@ alike (all of the same launches, so that they repeat each other).
 A matrix has the links of 4 to 32 nodes in one class, with the same noise; instead of the nodes its ends differ.
 """
 
-from __future__ import annotations
-
-import argparse
 import itertools
 import math
 import sys
@@ -27,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from promises import Promises
+from promises import Promises, command_line
 from scipy import stats
 from simulate import wander
 
@@ -46,15 +43,7 @@ FIGURES = (2, 8, 24)
 #: reported
 WRONG, MORE = 0.01, 0.05
 #: model: standard deviation from member to member
-BETWEEN = {
-    "quiet": 0.005,
-    "bimodal": 0.005,
-    "drift": 0.0,
-    "burst": 0.01,
-    "noisy": 0.015,
-    "spread": 0.02,
-    "rounded": 0.005,
-}
+BETWEEN = {"drift": 0.0, "burst": 0.01, "noisy": 0.015, "spread": 0.02}  # all others: 0.005
 
 
 def noise(model: str, members: int, launches: int, draw: np.random.Generator) -> np.ndarray:
@@ -364,8 +353,7 @@ def report(each: int, clusters: int, seed: int, promises: Promises) -> Iterator[
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="more clusters per line")
+    parser = command_line(__doc__, "more clusters per line")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     promises = Promises()

@@ -1,13 +1,19 @@
 """Promises about measured rates. A program whose rates break one says which, and ends with status 1."""
 
-from __future__ import annotations
-
+import argparse
 import sys
 
 from scipy import stats
 
 #: the probability with which errors as rare as promised would come up as often as they must to break a promise
 CHANCE = 0.001
+
+
+def command_line(doc: str | None, full: str) -> argparse.ArgumentParser:
+    """What reads the options of a program that ``doc`` describes; ``full`` is what ``--full`` changes."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help=full)
+    return parser
 
 
 class Promises:

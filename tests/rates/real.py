@@ -10,8 +10,6 @@ Each finished gate is a line of FOLDER/gates.jsonl; started again, it goes on wh
 the machine are others. The result is FOLDER/result.json.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json
@@ -82,12 +80,8 @@ def triad(program: Path, cpu: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         bind = ["taskset", "-c", str(cpu), str(paths.binder()), "--placement", "compact", "--threads", "1"]
         before = disturbance.snapshot([cpu])
-        answer = subprocess.run(
-            [*bind, "--witness", folder, "--", str(program)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        command = [*bind, "--witness", folder, "--", str(program)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=True)
         seen = disturbance.assess(before, disturbance.snapshot([cpu]), processes.read(folder)[0], machine.load())
     found = _TRIAD.search(answer.stdout)
     if found is None or "Solution Validates" not in answer.stdout:
@@ -103,12 +97,9 @@ def gate(candidate: str, measure: Measure, draw: random.Random, until: float) ->
         first = draw.randrange(2)
         pair = {side: measure(("plain", candidate)[side]) for side in (first, 1 - first)}
         flagged += pair[0]["disturbed"] + pair[1]["disturbed"]
-        repeated = disturbed.is_due(
-            all(launch["verified"] for launch in pair.values()),
-            any(launch["disturbed"] for launch in pair.values()),
-            len(columns[0]),
-            aside,
-        )
+        verified = all(launch["verified"] for launch in pair.values())
+        hit = any(launch["disturbed"] for launch in pair.values())
+        repeated = disturbed.is_due(verified, hit, len(columns[0]), aside)
         aside += repeated
         if not repeated:
             for side in (0, 1):
@@ -147,20 +138,11 @@ def summary(lines: list[dict[str, Any]], setting: dict[str, Any]) -> dict[str, A
 
 def describe(elements: int, cpu: int) -> dict[str, Any]:
     """What the result depends on; gates of another setting are not added to these."""
-    return {
-        "cpu": provenance.collect()["cpu"],
-        "machine": platform.machine(),
-        "virtual": provenance.collect()["virtual"],
-        "last_level_cache_bytes": stream.last_level_cache_bytes(),
-        "elements": elements,
-        "array_bytes": 8 * elements,
-        "slowed_elements": round(elements * SLOWER),
-        "executions": TIMES,
-        "threads": 1,
-        "on_cpu": cpu,
-        "options": options(elements),
-        "looks": list(LOOKS),
-    }
+    host = {"machine": platform.machine(), "last_level_cache_bytes": stream.last_level_cache_bytes()}
+    host |= {name: provenance.collect()[name] for name in ("cpu", "virtual")}
+    arrays = {"elements": elements, "array_bytes": 8 * elements, "slowed_elements": round(elements * SLOWER)}
+    how = {"executions": TIMES, "threads": 1, "on_cpu": cpu, "options": options(elements), "looks": list(LOOKS)}
+    return {**host, **arrays, **how}
 
 
 def read(file: Path, key: str) -> list[dict[str, Any]]:

@@ -6,8 +6,6 @@ or a saturated curve gets a law. Then gates of two curves: it fails if more than
 or more than 1 % of those of a curve that is slower at the last point alone have one elsewhere.
 """
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

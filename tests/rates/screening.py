@@ -10,15 +10,12 @@ the command. `named`: searches in which a good node was named; `found`: bad node
 after the first.
 """
 
-from __future__ import annotations
-
-import argparse
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from promises import Promises
+from promises import Promises, command_line
 
 from plumbline.extras.nodes import links
 from plumbline.extras.nodes.links import Answer, Group, SearchReport, search
@@ -101,8 +98,7 @@ def rows(searches: int, promises: Promises) -> Iterator[tuple[str, ...]]:
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="400 searches each, not 20")
+    parser = command_line(__doc__, "400 searches each, not 20")
     parser.add_argument("--markdown", action="store_true", help="print the table of docs/rates.md")
     args = parser.parse_args()
     form = (

@@ -14,14 +14,13 @@ Printed values are such launches around a value, rounded: most to two decimals, 
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from promises import Promises
+from promises import Promises, command_line
 from scipy import stats
 
 from plumbline.base.units import Better
@@ -366,8 +365,7 @@ def keep_printed(item: Printed, slow: list[Rate], equal: list[Rate], promises: P
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="10,000 series per line instead of 1,000")
+    parser = command_line(__doc__, "10,000 series per line instead of 1,000")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     series, count = (10_000, 200) if args.full else (1_000, 20)

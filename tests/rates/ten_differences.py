@@ -7,8 +7,6 @@ which of them make it slower is known, because the program was written so. A sea
 or as a pair that acts together, and nothing else; open if it names a part of them; else wrong.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import subprocess
@@ -69,20 +67,10 @@ def repository(folder: Path) -> Path:
     code = folder / "code"
     code.mkdir(parents=True)
     shutil.copy(HERE / "ten_differences.c", code / "ten.c")
-    document = {
-        "application": "ten",
-        "build": ["mpicc ${CFLAGS:--O2} -fno-builtin -o ten ten.c"],
-        "programs": {
-            "ten": {
-                "command": "./ten",
-                "figures": {"time": {"pattern": "time: ([0-9.]+) s", "unit": "s", "better": "lower"}},
-                "placements": ["core"],
-                "ranks": 2,
-                "threads": 1,
-                "time_limit_s": 60,
-            }
-        },
-    }
+    figures = {"time": {"pattern": "time: ([0-9.]+) s", "unit": "s", "better": "lower"}}
+    program = {"command": "./ten", "figures": figures, "placements": ["core"], "ranks": 2, "threads": 1}
+    build = ["mpicc ${CFLAGS:--O2} -fno-builtin -o ten ten.c"]
+    document = {"application": "ten", "build": build, "programs": {"ten": {**program, "time_limit_s": 60}}}
     (code / "plumb.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     git(code, "init", "--quiet", "--initial-branch=main")
     git(code, "add", ".")

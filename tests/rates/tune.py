@@ -9,16 +9,13 @@ A search races simulated settings as the tuner does, and confirms finalists in f
 a tenth of the time.
 """
 
-from __future__ import annotations
-
-import argparse
 import math
 import sys
 from collections.abc import Sequence
 
 import numpy as np
 import simulate
-from promises import Promises
+from promises import Promises, command_line
 
 from plumbline.extras.tune import process, race
 from plumbline.extras.tune.confirm import RULE, Confirmed
@@ -74,9 +71,7 @@ def rate(model: str, gain: float, searches: int) -> tuple[int, int]:
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="1000 searches of each kind instead of 100")
-    searches = 1000 if parser.parse_args().full else 100
+    searches = 1000 if command_line(__doc__, "1000 searches of each kind instead of 100").parse_args().full else 100
     promises = Promises()
     print(f"{len(race.alone(KNOBS))} settings, {RULE}, {searches} searches of each kind, {CAP} pairs at most")
     print("noise     best setting saves    GAIN  gates of a search")

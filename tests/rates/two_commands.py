@@ -7,8 +7,6 @@ Each gate is the real ``plumb gate --baseline command:â€¦ --candidate command:â€
 ``--ahead`` (as root) they go before all others of a host that works for others too.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -17,31 +15,9 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from commands import PLUMB
+from commands import LOOPS, PLUMB
 from scipy import stats
 
-#: a loop that no compiler shortens; with a third word it raises the priority of its session
-PROGRAM = """
-#include <stdio.h>
-#include <stdlib.h>
-int main(int count, char **words) {
-    FILE *file = count > 2 ? fopen("/proc/self/autogroup", "w") : NULL;
-    if (file) { fputs("-19", file); fclose(file); }
-    volatile double value = 1;
-#ifdef MEMORY
-    enum { PART = 1 << 12, PARTS = 1 << 11 };
-    double *field = malloc(sizeof(double) * PART * PARTS);
-    for (long place = 0; place < PART * PARTS; place++) field[place] = 1;
-    for (long left = atol(words[1]) / 1100; left > 0; left--)
-        for (long place = left % PARTS * PART; place < (left % PARTS + 1) * PART; place++) field[place] += 1e-9;
-    value = field[7];
-#else
-    for (long left = atol(words[1]); left; left--) value = value * 1.0000001 + 1e-9;
-#endif
-    printf("%f\\n", value);
-    return 0;
-}
-"""
 #: turns of the loop in a second, about
 TURNS = 250_000_000
 KINDS = {"equal": 1.0, "5 % slower": 1.05}
@@ -60,8 +36,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kept = folder / "two-commands.jsonl"
     program = folder / ("stream" if args.memory else "loop")
-    flags = ["-O1", *(["-DMEMORY"] if args.memory else []), "-x", "c", "-", "-o", str(program)]
-    subprocess.run(["gcc", *flags], input=PROGRAM, text=True, check=True)
+    subprocess.run(["gcc", "-O1", *(["-DMEMORY"] if args.memory else []), "-o", program, LOOPS], check=True)
     lines = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     circumstances = {"seconds": args.seconds, "ahead": args.ahead, **({"memory": True} if args.memory else {})}
     counts_of = {"equal": args.gates, "5 % slower": args.gates if args.slower is None else args.slower}

@@ -8,9 +8,6 @@ A comparison has 24 figures of two sides. Log times: launches differ by ``launch
 ``session``; every tenth launch has a tail of Exp(10 %). A slower side is slower by ``effect`` in every figure.
 """
 
-from __future__ import annotations
-
-import argparse
 import itertools
 import math
 import sys
@@ -18,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from promises import Promises
+from promises import Promises, command_line
 
 from plumbline.statistics import unpaired
 from plumbline.statistics.basic import holm
@@ -151,8 +148,7 @@ def keep(case: Case, false: Rate, found: float, promises: Promises) -> None:
 
 def main() -> int:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--full", action="store_true", help="2,000 comparisons a line instead of 200")
+    parser = command_line(__doc__, "2,000 comparisons a line instead of 200")
     parser.add_argument("--single", action="store_true", help="only sides of one session")
     options = parser.parse_args()
     count = 2000 if options.full else 200

@@ -9,15 +9,12 @@ one, two, or a pair that acts together makes something. Wrong: a factor is named
 are named, a pair as one cause, and nothing else is.
 """
 
-from __future__ import annotations
-
-import argparse
 import math
 import sys
 from dataclasses import dataclass, field
 
 import numpy as np
-from promises import Promises
+from promises import Promises, command_line
 
 from plumbline.extras.search.why.search import Rounds, Search, Seen
 from plumbline.statistics.paired import PairedRule
@@ -122,9 +119,7 @@ def keep(truth: Truth, noise: float, count: Count, promises: Promises) -> None:
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="400 searches of each kind instead of 40")
-    searches = 400 if parser.parse_args().full else 40
+    searches = 400 if command_line(__doc__, "400 searches of each kind instead of 40").parse_args().full else 40
     promises = Promises()
     print(f"{FACTORS} factors, {RULE}, {searches} searches of each kind")
     print(f"{'what acts':<34} {'noise':>5}  {'wrong':>6}  {'right':>6}  launches")

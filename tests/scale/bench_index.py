@@ -6,8 +6,6 @@ process of its own: first ``plumb list``, which makes the index, then again, the
 there is used, and gets one more campaign.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

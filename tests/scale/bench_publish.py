@@ -5,37 +5,17 @@ own: all pages, no change, one campaign more. The status is 1 if the first takes
 are larger than ``--megabytes``.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(Path(__file__).parent)]
 
 import generate  # noqa: E402
-
-CODE = """
-import resource, sys, time
-from plumbline.commands import cli
-status = cli.main(["--results", sys.argv[1], "publish", sys.argv[2]])
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(f"status {status}, {time.process_time():.0f} s of processor time, at most {peak:.0f} MiB")
-sys.exit(status)
-"""
-
-
-def publish(results: Path, pages: Path) -> float:
-    """Publish in a new process and print what it says; the seconds that it took."""
-    began = time.monotonic()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", CODE, str(results), str(pages)], check=True, env=environment)
-    return time.monotonic() - began
+from bench_index import run  # noqa: E402
 
 
 def main() -> int:
@@ -50,11 +30,12 @@ def main() -> int:
         results, pages = Path(folder) / "results", Path(folder) / "pages"
         generate.write_campaigns(results, args.campaigns, args.variants)
         print(f"{args.campaigns} campaigns of {args.variants}; load {os.getloadavg()[0]:.1f}", flush=True)
-        first = publish(results, pages)
+        first, cpu, peak = run(results, "publish", str(pages))
+        print(f"{cpu:.0f} s of processor time, at most {peak:.0f} MiB")
         size = sum(file.stat().st_size for file in pages.rglob("*") if file.is_file()) / 1e6
-        again = publish(results, pages)
+        again, *_ = run(results, "publish", str(pages))
         generate.write_campaigns(results, 1, args.variants, seed=2)
-        more = publish(results, pages)
+        more, *_ = run(results, "publish", str(pages))
     print(f"all pages {first:.0f} s, {size:.0f} MB; no change {again:.0f} s; one campaign more {more:.0f} s")
     return 1 if first > args.seconds or size > args.megabytes else 0
 

@@ -7,8 +7,6 @@ largest memory (maximum resident set size). The status is 1 if one of them is be
 ``--mebibytes``.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -105,15 +103,7 @@ def show() -> str:
     return f"record {query.find('last').id}"
 
 
-QUESTIONS = {
-    "list": listing,
-    "gate": gate,
-    "history": history,
-    "outliers": outliers,
-    "calibrate": calibrate,
-    "report": report,
-    "show": show,
-}
+QUESTIONS = {"list": listing, **{one.__name__: one for one in (gate, history, outliers, calibrate, report, show)}}
 #: what is asked of the one session file of a long gate
 OF_A_GATE = ("list", "show")
 
@@ -121,13 +111,8 @@ OF_A_GATE = ("list", "show")
 def ask(name: str) -> dict[str, object]:
     """Answer one question in this process: seconds since its start, MiB at most, and what was found."""
     found = QUESTIONS[name]()
-    began = float(os.environ["BENCH_BEGAN"])
-    return {
-        "seconds": time.time() - began,
-        "mebibytes": peak(),
-        "cpu": time.process_time(),
-        "found": found,
-    }
+    seconds = time.time() - float(os.environ["BENCH_BEGAN"])
+    return {"seconds": seconds, "mebibytes": peak(), "cpu": time.process_time(), "found": found}
 
 
 def peak() -> float:

@@ -4,8 +4,6 @@ Each session alternates one test variant on two stacks: two records of five laun
 hundred measurements a file. Variants take turns night by night. Everything is drawn from a seed.
 """
 
-from __future__ import annotations
-
 import copy
 import datetime
 import json
@@ -28,69 +26,32 @@ STACKS = ("openmpi", "mpich")
 VARIANTS = 100
 #: about what plumbline.host.provenance finds on a server
 HOST = {
-    "hostname": "node001",
-    "machine": "x86_64",
-    "kernel": "6.1.0-18-amd64",
-    "cpu": "AMD EPYC 7763 64-Core Processor",
-    "microcode": "0xa0011d1",
-    "virtual": "no",
-    "firmware": "2.12.4",
-    "product": "PowerEdge R6525",
-    "governor": "performance",
-    "frequency_driver": "acpi-cpufreq",
-    "turbo": True,
-    "smt": False,
-    "thp": "madvise",
-    "thp_defrag": "madvise",
-    "numa_balancing": False,
-    "zone_reclaim": 0,
-    "swappiness": 60,
-    "clocksource": "tsc",
+    "hostname": "node001", "machine": "x86_64", "kernel": "6.1.0-18-amd64", "cpu": "AMD EPYC 7763 64-Core Processor",
+    "microcode": "0xa0011d1", "virtual": "no", "firmware": "2.12.4", "product": "PowerEdge R6525",
+    "governor": "performance", "frequency_driver": "acpi-cpufreq", "turbo": True, "smt": False, "thp": "madvise",
+    "thp_defrag": "madvise", "numa_balancing": False, "zone_reclaim": 0, "swappiness": 60, "clocksource": "tsc",
     "kernel_command_line": " ".join(f"option{number}=value{number}" for number in range(25)),
-    "load": [1.64, 1.83, 1.8],
-    "cpus_online": "0-127",
-    "cgroup": {"cpu_quota": None, "memory_limit_bytes": None, "cpus_allowed": "0-127"},
-    "memlock_bytes": 8388608,
-    "stack_bytes": 8388608,
-    "memory_bytes": 270_000_000_000,
-}
+    "load": [1.64, 1.83, 1.8], "cpus_online": "0-127", "memlock_bytes": 8388608, "stack_bytes": 8388608,
+    "cgroup": {"cpu_quota": None, "memory_limit_bytes": None, "cpus_allowed": "0-127"}, "memory_bytes": 270_000_000_000,
+}  # fmt: skip
 RANK = {
-    "host": "node001",
-    "rank": 0,
-    "local_rank": 0,
+    "host": "node001", "rank": 0, "local_rank": 0,
     "threads": [{"name": "IMB-MPI1", "affinity": [0], "last_cpu": 0}],
     "memory": {
-        "page_bytes": 4096,
-        "grain_bytes": 2097152,
-        "threshold_bytes": 1048576,
-        "source": "numa_maps",
-        "nodes": {},
-        "freed_nodes": {"0": 1031},
-        "freed_blocks": 5,
-        "freed_blocks_skipped": 0,
-        "untracked_mappings": 0,
+        "page_bytes": 4096, "grain_bytes": 2097152, "threshold_bytes": 1048576, "source": "numa_maps", "nodes": {},
+        "freed_nodes": {"0": 1031}, "freed_blocks": 5, "freed_blocks_skipped": 0, "untracked_mappings": 0,
     },
     "usage": {
-        "wall_s": 0.382846,
-        "user_s": 0.124436,
-        "system_s": 0.0,
-        "voluntary_switches": 65,
-        "involuntary_switches": 10,
-        "minor_faults": 2363,
-        "major_faults": 0,
+        "wall_s": 0.382846, "user_s": 0.124436, "system_s": 0.0, "voluntary_switches": 65, "involuntary_switches": 10,
+        "minor_faults": 2363, "major_faults": 0,
     },
-}
+}  # fmt: skip
 DISTURBANCE = {
-    "steal_fraction": 0.0,
-    "cpu_resolution": 0.047105,
-    "other_cpu_fraction": 0.023552,
-    "cpu_pressure_fraction": 0.040753,
-    "load_before": 1.64,
-    "load": 1.64,
-    "involuntary_switches_per_s": 0.0,
-    "major_faults": 0,
-}
+    "steal_fraction": 0.0, "cpu_resolution": 0.047105, "other_cpu_fraction": 0.023552, "load_before": 1.64,
+    "cpu_pressure_fraction": 0.040753, "load": 1.64, "involuntary_switches_per_s": 0.0, "major_faults": 0,
+}  # fmt: skip
 _ID, _CAMPAIGN = re.compile(r'"id":"[0-9a-f]{12}"'), re.compile(r'("campaign":"[^"]*-)[0-9a-f]{6}')
+KINDS = {"time": {"unit": "us", "better": "lower"}, "bandwidth": {"unit": "MB/s", "better": "higher"}}
 FIGURES = (
     {"name": "time_8B", "metric": "time", "where": {"bytes": 8}},
     {"name": "bandwidth", "metric": "bandwidth", "where": {}},
@@ -180,25 +141,14 @@ def _template(number: int, stack: str, site: str, launches: int = LAUNCHES) -> d
     record["command"] = ["mpirun", "-n", "2", "plumb-bind", *(f"--option{item}" for item in range(20))]
     record["environment"] = {f"VARIABLE_{item}": f"/opt/stacks/{stack}/lib/{item}" for item in range(6)}
     ranks = [{**RANK, "rank": rank, "local_rank": rank} for rank in range(2)]
+    measured = [
+        {"metric": metric, "value": 0.0, **KINDS[metric], "params": {"bytes": size}, "iterations": 2000}
+        for size in SIZES
+        for metric in KINDS
+    ]
+    disturbance = {"disturbed": False, "causes": [], "figures": DISTURBANCE}
     record["launches"] = [
-        samples.launch(
-            index,
-            0.0,
-            ranks=ranks,
-            disturbance={"disturbed": False, "causes": [], "figures": DISTURBANCE},
-            measurements=[
-                {
-                    "metric": metric,
-                    "value": 0.0,
-                    "unit": unit,
-                    "better": better,
-                    "params": {"bytes": size},
-                    "iterations": 2000,
-                }
-                for size in SIZES
-                for metric, unit, better in (("time", "us", "lower"), ("bandwidth", "MB/s", "higher"))
-            ],
-        )
+        samples.launch(index, 0.0, ranks=ranks, disturbance=disturbance, measurements=[{**item} for item in measured])
         for index in range(launches)
     ]
     return record
@@ -219,14 +169,8 @@ def _measure(record: dict[str, Any], side: int, order: list[list[int]], draw: ra
         chosen["bandwidth"].append(max(row["value"] for row in launch["measurements"] if row["metric"] == "bandwidth"))
     record["figures"] = [
         {
-            "name": name,
-            "value": statistics.median(values),
-            "unit": "us" if name == "time_8B" else "MB/s",
-            "better": "lower" if name == "time_8B" else "higher",
-            "launches": len(values),
-            "samples": values,
-            "limit": None,
-            "reference": None,
+            "name": name, "value": statistics.median(values), **KINDS[name.partition("_")[0]], "samples": values,
+            "launches": len(values), "limit": None, "reference": None,
         }
         for name, values in chosen.items()
-    ]
+    ]  # fmt: skip

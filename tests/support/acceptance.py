@@ -4,8 +4,6 @@ The figures are drawn. ``n3`` has about the bandwidth that was promised, ``n7`` 
 was disturbed, the links are good, and the broadcast is slow.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Iterable, Sequence

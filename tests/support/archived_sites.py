@@ -1,7 +1,5 @@
 """The suite on the machines of the past, whose sites are archived: as ReFrame describes it, and by dry runs."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """Kernels built from sources with a fault put in, to see that their checks can fail."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """plumb-check with a class and rounds that a test gives it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

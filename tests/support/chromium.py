@@ -80,7 +80,39 @@ def sideways(tab):
     }""")
 
 
+def fits(visit, file, root=None):
+    """Assert that a phone shows all values without scrolling sideways, in the colours that its system asks for."""
+    assert sideways(visit(file, width=420, root=root)) == []
+    for scheme in ("light", "dark"):
+        tab = visit(file, width=360, root=root, color_scheme=scheme)
+        assert tab.evaluate("document.documentElement.dataset.theme") == scheme
+        assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
 def draw_all(tab):
     """Every picture, also those far below."""
     tab.evaluate("document.querySelectorAll('.drawing').forEach((element) => element.startDrawing())")
     expect(tab.locator(".drawing:not(:has(canvas))")).to_have_count(0)
+
+
+def stopped(browser, file, kind):
+    """What the policy of a page stops, and what broken code left: a script, an element of a ``kind``, a request."""
+    tab = browser.new_page()
+    tab.goto(f"file://{file}")
+    seen = tab.evaluate(
+        """async (kind) => {
+        const seen = [];
+        document.addEventListener('securitypolicyviolation', (event) => seen.push(event.effectiveDirective));
+        const script = document.createElement('script');
+        script.textContent = 'window.broken = 3';
+        const other = document.createElement(kind);
+        other.src = 'http://127.0.0.1:9/x';
+        document.body.append(script, other);
+        await fetch('http://127.0.0.1:9/').catch(() => null);
+        await new Promise((done) => setTimeout(done, 100));
+        return [seen.sort(), window.broken ?? null];
+    }""",
+        kind,
+    )
+    tab.close()
+    return seen

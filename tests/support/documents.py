@@ -1,7 +1,5 @@
 """Random records, and records with a fault."""
 
-from __future__ import annotations
-
 import copy
 
 import samples
@@ -11,6 +9,7 @@ from samples import launch, record
 HEX = st.text("0123456789abcdef", min_size=12, max_size=12)
 WORDS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=8)
 NUMBERS = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-5, 10**9))
+TIMES = ("2026-01-01T00:00:00.000", "2026-02-03T04:05:06.789", "2027-01-01T00:00:00.000")
 PARAMS = st.dictionaries(st.sampled_from(["bytes", "operation"]), st.one_of(st.integers(0, 3), WORDS, st.just(8.0)))
 
 
@@ -65,9 +64,7 @@ def documents(draw):
     return record(
         id=draw(HEX),
         campaign=draw(st.one_of(st.none(), WORDS)),
-        time=draw(
-            st.sampled_from(["2026-01-01T00:00:00.000Z", "2026-02-03T04:05:06.789Z", "2027-01-01T00:00:00.000Z"])
-        ),
+        time=draw(st.sampled_from([f"{time}Z" for time in TIMES])),
         state=draw(st.sampled_from(["running", "complete", "interrupted"])),
         nodes=draw(st.lists(WORDS, max_size=3)),
         variant=samples.variant(

@@ -4,8 +4,6 @@ A run of several processes (all targets of make) writes ``build/tests/durations.
 beside those of the run before, for the tests that both have.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Launches of the audit that nobody made, for its judgement: witnesses, lines and facts as a test says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import node_facts

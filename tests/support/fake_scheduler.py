@@ -8,8 +8,6 @@ Files of the state folder change what it does: ``refuse`` (no such queue), ``slo
 ``slow-but-done`` (the id comes at SIGTERM, the job has been made) and ``lose`` (the node of a job dies).
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

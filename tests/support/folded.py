@@ -1,7 +1,5 @@
 """JSON in few lines, for golden files: whatever fits into a line stands on one."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

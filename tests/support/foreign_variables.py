@@ -1,7 +1,5 @@
 """Variables of people, modules and schedulers that would do harm: a value for each name of the table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from plumbline.base import paths

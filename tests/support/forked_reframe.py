@@ -4,8 +4,6 @@ A start of ReFrame loads for most of a second; a fork needs none of that. What i
 environment, arguments, output and status are those of the call.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@
 does not change what its commands are given.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -18,7 +16,6 @@ from typing import Any
 
 import msgspec
 import node_facts
-import profiled
 import reports
 from samples import launch, plan, record, settle, variant
 
@@ -209,20 +206,7 @@ def profile_record(ident: str) -> Record:
 
 def profile(ident: str, time: int) -> bytes:
     """The profile of a ring of 16 ranks on two nodes."""
-    documents = [
-        profiled.rank_document(
-            rank, 16,
-            [
-                profiled.call("Sendrecv", "exchange", profiled.sizes(5, 524288, time + 9000 * rank)),
-                profiled.call("Allreduce", "collective", profiled.sizes(20, 8, 90_000), profiled.sizes(2, 64, 60_000)),
-            ],
-            {rank ^ 8: 524288}, host=f"node{rank // 8}",
-        )
-        for rank in range(16)
-    ]  # fmt: skip
-    places = [profiled.place(rank, core=rank % 8, host=f"node{rank // 8}") for rank in range(16)]
-    made = msgspec.to_builtins(profiled.profile(*documents, places=places))
-    return json.dumps({**made, "record": ident}).encode()
+    return json.dumps({**msgspec.to_builtins(reports.ring(time)), "record": ident}).encode()
 
 
 def nodes() -> Iterator[Record]:

@@ -3,8 +3,6 @@
 ``PLUMB_ATTACKS`` is how many inputs each attack tries, ``PLUMB_ATTACKS_SEED`` another seed.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 import random

@@ -1,5 +1,7 @@
 """Pairs of numbers and verdicts, as the gate has them."""
 
+import samples
+
 from plumbline.judge.decide import Verdict
 from plumbline.judge.pairs import Column, Pairs
 
@@ -19,3 +21,15 @@ def values_of(pairs):
 def verdict_of(name, *members, **more):
     """A verdict that rests on no numbers."""
     return Verdict(name, *members, **more, pairs=pairs_of(name, [], [], "lower"))
+
+
+def records_of(*sides, each=lambda side, index: {}):
+    """The records, as JSON documents, of the values of baseline and candidate; ``each`` changes a launch."""
+
+    def launch(side, index, value):
+        return samples.launch(2 * index + side, float(value), index=index, **each(side, index))
+
+    return [
+        samples.record(id=f"{side + 1}" * 12, launches=[launch(side, *pair) for pair in enumerate(values)])
+        for side, values in enumerate(sides)
+    ]

@@ -1,7 +1,5 @@
 """Repositories whose commits have made-up times, and searches in them."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -31,6 +31,14 @@ def modules():
     return found
 
 
+def variables(source, base, host):
+    """Those that GitLab gives a pipeline for the merge request on the commit ``base``."""
+    return {
+        "CI_PIPELINE_SOURCE": source, "CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "CI_MERGE_REQUEST_IID": "12",
+        "CI_PROJECT_ID": "7", "CI_API_V4_URL": f"http://127.0.0.1:{host.server_port}/api/v4",
+    }  # fmt: skip
+
+
 def for_the_comment(home, token):
     """Give the job that posts comments the ``token``, as a project's settings do by the scope of a variable."""
     file = home / ".gitlab-ci-local" / "variables.yml"

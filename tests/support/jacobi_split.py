@@ -1,7 +1,5 @@
 """The decomposition of the Jacobi kernels (``jacobi_split.c``) as a library, and what tests of both kernels share."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

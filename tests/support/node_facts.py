@@ -1,7 +1,5 @@
 """Facts of nodes that nobody has here. ``node_facts.py DIR N`` writes N of them, three of which differ."""
 
-from __future__ import annotations
-
 import copy
 import json
 import sys

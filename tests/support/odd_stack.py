@@ -1,7 +1,5 @@
 """Stacks whose programs misbehave on purpose, launched by the real launchers."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A repository that is not ours, with its plumb.yaml, and what ``plumb`` says and records there."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -9,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 import stored
 import yaml
 
@@ -46,6 +43,13 @@ def plumb(folder: Path, around: Mapping[str, str], *words: str) -> tuple[int, st
     return run(folder, around, "plumb", *words)
 
 
+def succeeds(folder: Path, around: Mapping[str, str], *words: str) -> str:
+    """All that a plumb command in ``folder`` prints, which must succeed."""
+    status, output = plumb(folder, around, *words)
+    assert status == 0, output
+    return output
+
+
 def run(folder: Path, around: Mapping[str, str], name: str, *words: str) -> tuple[int, str]:
     """The same of another program of this environment, but whether it waited for other tests that launch something."""
     command = [paths.program(name), *words]
@@ -56,8 +60,5 @@ def run(folder: Path, around: Mapping[str, str], name: str, *words: str) -> tupl
 
 def records(around: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The records by the name of their program."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_RESULTS", around["PLUMB_RESULTS"])
-        found, damages = stored.read_all()
-    assert damages == []
+    found = stored.sound(around["PLUMB_RESULTS"])
     return {record["variant"]["application"]["program"]: record for record in found}

@@ -4,8 +4,6 @@
 ``tests/golden/pages.py`` makes the pages of the golden commands, of this checkout and of another commit.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """What pages show, found again in the blocks that describe it (plumbline/show/pages/blocks.py)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

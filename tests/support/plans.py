@@ -1,7 +1,5 @@
 """Plans as the JSON documents that they are printed as."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

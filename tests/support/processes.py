@@ -1,12 +1,10 @@
 """Processes that a test started, wherever they went, and waiting for what they do."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,11 +13,19 @@ import pytest
 _Answer = TypeVar("_Answer")
 
 
+def ended(command: Iterable[object], **options: Any) -> subprocess.CompletedProcess[str]:
+    """How a command ended, with all that it printed; ``options`` are those of ``subprocess.run``."""
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, **options)
+
+
+def succeeded(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """``done``, which must have succeeded."""
+    assert done.returncode == 0, f"{done.args}\n{done.stdout}{done.stderr}"
+    return done
+
+
 def wait_until(
-    condition: Callable[[], _Answer],
-    why: object,
-    seconds: float = 120,
-    of: subprocess.Popen[Any] | None = None,
+    condition: Callable[[], _Answer], why: object, seconds: float = 120, of: subprocess.Popen[Any] | None = None
 ) -> _Answer:
     """What ``condition()`` returns as soon as it is true.
 

@@ -1,7 +1,5 @@
 """Small profiles for tests: ranks, their calls and sizes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """What a page that was published shows: its data, which are compressed in it."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """A made-up campaign with everything that a report shows, on a machine of two sockets that does not exist."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random
@@ -31,26 +29,16 @@ def make(test: str, stack: str, params: dict[str, Any], launches: list[Record], 
     """A valid record; its figure is the median of the first measurement of each launch."""
     first = [item["measurements"][0] for item in launches]
     samples = [item["value"] for item in first]
-    figure = {
-        "name": first[0]["metric"],
-        "value": statistics.median(samples),
-        "unit": first[0]["unit"],
-        "better": first[0]["better"],
-        "launches": len(samples),
-        "samples": samples,
-        "limit": None,
-        "reference": None,
-    }
+    figure = {"name": first[0]["metric"], "value": statistics.median(samples)}
+    figure |= {name: first[0][name] for name in ("unit", "better")}
+    figure |= {"launches": len(samples), "samples": samples, "limit": None, "reference": None}
     wanted = {"name": first[0]["metric"], "metric": first[0]["metric"], "where": first[0]["params"]}
     name = " ".join([test, *(f"%{key}={value}" for key, value in params.items())])
     base = record(
-        id=f"{number:012x}",
-        campaign=CAMPAIGN,
+        id=f"{number:012x}", campaign=CAMPAIGN, launches=launches, figures=[figure],
         time=f"2026-01-05T00:{number // 60 % 60:02d}:{number % 60:02d}.000Z",
         variant=variant(test=test, name=name, params=params, stack=stack, figures=[wanted]),
-        launches=launches,
-        figures=[figure],
-    )
+    )  # fmt: skip
     base["stack"] = {**base["stack"], "name": stack}
     base["placement"] = {**base["placement"], "name": str(params.get("placement", f"numa:{params.get('cpu_node', 0)}"))}
     if "memory_node" in params:
@@ -200,9 +188,7 @@ def invalid(number: int) -> list[Record]:
     bad = launch(0, 1.0, verified=False, status="failed", exit_code=1, reasons=["rank 1 on node1 left no witness"])
     bad["measurements"] = []
     bad["output_tail"] = "stream: out of memory"
-    first = make(
-        "stream_ranks", "mpich", {"placement": "core"}, [launch(0, 1.0), launch(1, 1.0), launch(2, 1.0)], number
-    )
+    first = make("stream_ranks", "mpich", {"placement": "core"}, [launch(n, 1.0) for n in range(3)], number)
     first |= {"verified": False, "verdict": "invalid", "figures": [], "launches": [bad],
               "reasons": ["launch 0: rank 1 on node1 left no witness"]}  # fmt: skip
     above = make("stream_ranks", "openmpi", {"placement": "core"}, [launch(n, 900000.0) for n in range(3)], number + 1)
@@ -273,13 +259,13 @@ def solver(operation: str, placement: str, threads: int, values: list[float]) ->
     return item
 
 
-def ring() -> Profile:
+def ring(time: int = 400_000) -> Profile:
     """A ring of Sendrecv on 16 ranks whose messages all go to a rank of the other node, as placed in blocks."""
     documents = [
         profiled.rank_document(
             rank, 16,
             [
-                profiled.call("Sendrecv", "exchange", profiled.sizes(5, 524288, 400_000 + 9000 * rank)),
+                profiled.call("Sendrecv", "exchange", profiled.sizes(5, 524288, time + 9000 * rank)),
                 profiled.call("Allreduce", "collective", profiled.sizes(20, 8, 90_000), profiled.sizes(2, 64, 60_000)),
             ],
             {rank ^ 8: 524288}, host=f"node{rank // 8}",

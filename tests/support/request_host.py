@@ -35,3 +35,18 @@ def host():
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+TOKEN = "not-for-eyes"  # noqa: S105
+
+
+def gitlab(server):
+    """The variables of a GitLab job of a merge request whose comments ``server`` keeps, with the token."""
+    api = f"http://127.0.0.1:{server.server_port}/api/v4"
+    return {"PLUMB_COMMENT_TOKEN": TOKEN, "CI_API_V4_URL": api, "CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "12"}
+
+
+def github(server):
+    """The same of a GitHub job."""
+    api = f"http://127.0.0.1:{server.server_port}"
+    return {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "us/suite", "PLUMB_CI_REQUEST": "12"}

@@ -1,7 +1,6 @@
 """Small valid documents for tests to spoil."""
 
-from __future__ import annotations
-
+import datetime
 import statistics
 from typing import Any
 
@@ -116,6 +115,14 @@ def record(**changes: Any) -> dict[str, Any]:
     """A complete record of three launches; its figures are those of its launches unless ``changes`` has others."""
     made = _record(**changes)
     return made if "figures" in changes or "launches" not in changes else settle(made)
+
+
+def session(number: int, *triads: float, **changes: Any) -> dict[str, Any]:
+    """A record of a session of its own on day ``number`` of 2026, with a launch for each of ``triads`` (MB/s)."""
+    day = datetime.date(2026, 1, 1) + datetime.timedelta(days=number)
+    launches = [launch(order, triad) for order, triad in enumerate(triads or (10000.0, 10200.0, 10100.0))]
+    identity = {"id": f"{number:012x}", "session": f"s{number}", "time": f"{day}T00:00:00.000Z"}
+    return record(**identity, launches=launches, **changes)
 
 
 def _record(**changes: Any) -> dict[str, Any]:

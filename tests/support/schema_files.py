@@ -1,7 +1,5 @@
 """``.venv/bin/python tests/support/schema_files.py`` writes the files of ``plumbline/base/schemas`` made from types."""
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

@@ -29,12 +29,7 @@ FILES = (
     ),
     *(
         f"tests/unit/launch/{name}.py"
-        for name in (
-            "test_turns",
-            "test_waiting",
-            "witness/test_witness_faults",
-            "witness/test_witness_library",
-        )
+        for name in ("test_turns", "test_waiting", "witness/test_witness_faults", "witness/test_witness_library")
     ),
     *(f"tests/unit/repository/test_{name}.py" for name in ("adding", "core_alone", "dependencies", "parallel")),
     "tests/unit/commands/test_scheduler_options.py",

@@ -1,7 +1,5 @@
 """This host as a machine with other caches, beside which small arrays are large: for the driver, not for ranks."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Manifests of stacks from dictionaries, in which tests write and change them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

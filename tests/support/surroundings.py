@@ -4,8 +4,6 @@ Modules, shells and users set variables that change what compilers, MPI librarie
 table reach the tests; a test that is about another one sets it.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import os
 import sys

@@ -1,7 +1,5 @@
 """Labs run for real, as small as can be: what their tests launch, and whether their tables get figures."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

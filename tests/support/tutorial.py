@@ -1,7 +1,5 @@
 """The steps of docs/tutorial.md, as a reader types them."""
 
-from __future__ import annotations
-
 import re
 
 from plumbline.base import paths

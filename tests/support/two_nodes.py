@@ -5,8 +5,6 @@ its mounts and its daemon go with that. All see all CPUs and the same files. ``t
 on the first of two.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex
@@ -20,11 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-import yaml
+import own_site
 
 from plumbline.base import paths
 
 NAMES = ("plumb-n1", "plumb-n2")
+#: their first ranks share a core: one that waits there for a message keeps it from the one that is to send it
+YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1", "I_MPI_THREAD_YIELD": "2"}
 _ADDRESS = "198.51.100.{}"  # of a block for documentation (RFC 5737): no one's own
 _NEEDED = ("unshare", "nsenter", "ip", "sshd", "ssh-keygen", "mount")
 _NEW = ("unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -168,15 +168,8 @@ class Site:
 @contextlib.contextmanager
 def site_over(folder: Path, names: Sequence[str] = NAMES) -> Iterator[Site]:
     """This machine's site, where it is called by the names of the nodes."""
-    shutil.copytree(paths.sites() / "local", folder / "sites" / "local")
-    shutil.copy(paths.sites() / "settings.py", folder / "sites")
-    file = folder / "sites" / "local" / "site.yaml"
-    known = yaml.safe_load(file.read_text(encoding="utf-8"))
-    known["hostnames"] = [f"^{name}$" for name in names]
-    known["partitions"][0]["hosts"] = list(names)
-    # their first ranks share a core: one that waits there for a message keeps it from the one that is to send it
-    known["partitions"][0]["environment"] = {"OMPI_MCA_mpi_yield_when_idle": "1", "I_MPI_THREAD_YIELD": "2"}
-    file.write_text(yaml.safe_dump(known), encoding="utf-8")
+    called = {"hostnames": [f"^{name}$" for name in names]}
+    own_site.copy(folder, of_site=called, hosts=list(names), environment=YIELDING)
     with raised(folder, names) as nodes:
         yield Site(nodes, folder)
 

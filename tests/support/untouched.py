@@ -1,7 +1,5 @@
 """A pytest plugin: fails the run if it changed the folders of a checkout that hold a user's data."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Run as a program it does what plumb-bind does before exec: affinity, environment, the library, then the program.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -37,8 +35,10 @@ int MPI_Init(int *argc, char ***argv) {
     initialised = 1;
     return 0;
 }
-int MPI_Initialized(int *flag) { *flag = initialised; return 0; }
+int PMPI_Initialized(int *flag) { *flag = initialised; return 0; }
 int MPI_Finalize(void) { return 0; }
+int PMPI_Init(int *argc, char ***argv) __attribute__((alias("MPI_Init")));
+int PMPI_Finalize(void) __attribute__((alias("MPI_Finalize")));
 """
 
 
@@ -70,15 +70,13 @@ def compile_c(folder: Path, source: str, *flags: str, name: str = "program") -> 
     return output
 
 
-def rank_plan(
-    places: list[list[int]], nodes: list[int] | None = None, local_rank: int = 0, policy: str = "bind"
-) -> dict:
+def rank_plan(places: list[list[int]], nodes: Sequence[int] = (0,), local_rank: int = 0, policy: str = "bind") -> dict:
     """One element of a plan's ``ranks``."""
     return {
         "local_rank": local_rank,
         "cpus": sorted({cpu for place in places for cpu in place}),
         "places": places,
-        "mem": {"policy": policy, "nodes": [0] if nodes is None else nodes},
+        "mem": {"policy": policy, "nodes": list(nodes)},
     }
 
 
@@ -87,14 +85,7 @@ def node_plan(*ranks: dict) -> dict:
     return {"placement": "compact", "threads": 1, "memory": "local", "topology": "this host", "ranks": list(ranks)}
 
 
-def start(
-    folder: Path,
-    rank: dict | None,
-    command: list,
-    environment: dict[str, str] | None = None,
-    preload: Path | None = None,
-    **options: object,
-) -> subprocess.Popen:
+def start(folder, rank: dict | None, command: list, environment=(), preload=None, **options) -> subprocess.Popen:
     """Starts ``command`` as plumb-bind would, as ``rank`` of a plan."""
     folder.mkdir(exist_ok=True)
     own = {"OMP_NUM_THREADS": "1", "HELPER_DIR": str(folder), "HELPER_LIBRARY": str(preload or library())}
@@ -107,12 +98,9 @@ def start(
         own["OMPI_COMM_WORLD_RANK"] = str(rank["local_rank"])
     return subprocess.Popen(
         [sys.executable, __file__, *map(str, command)],
-        env={**os.environ, **own, **(environment or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
+        env={**os.environ, **own, **dict(environment)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
 
 
 def run(folder: Path, rank: dict | None, command: list, *arguments: object, **options: object) -> tuple[int, str]:

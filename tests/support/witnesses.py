@@ -1,7 +1,5 @@
 """Witnesses as the JSON documents that they are written as; what a made-up one lacks is filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -129,7 +129,9 @@ def against(facts: Facts, scheduler: str) -> tuple[list[Difference], list[str]]:
         }
         for quantity, here, usual in zip(Believed._fields, has, thought, strict=True):
             if here is not None and usual is not None and usual not in fits.get(quantity, (here,)):
-                words = [f"{value / 2**30:.4g} GiB" if quantity == "memory" else str(value) for value in (here, usual)]
+                words = [
+                    f"{int(value) / 2**30:.4g} GiB" if quantity == "memory" else str(value) for value in (here, usual)
+                ]
                 apart.setdefault((quantity, words[0], words[1]), []).append(name)
                 if quantity != "gpu_cores":
                     wrong.setdefault(has, []).append(name)

@@ -1,7 +1,5 @@
 """SSH to the nodes: keys, host keys and configuration of the bed alone, in build/bed/ssh."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -99,9 +97,8 @@ def answers(node: str, seconds: int = 1) -> bool:
     """Whether the node's sshd lets root in within the time."""
     line = ["ssh", "-F", str(config()), "-o", f"ConnectTimeout={seconds}", f"root@{node}", "true"]
     try:
-        return (
-            subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=30).returncode == 0
-        )
+        done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=30)
+        return done.returncode == 0
     except subprocess.TimeoutExpired:
         return False  # a host that is too busy to let anyone in
 

@@ -3,8 +3,6 @@
 It shows what a checkout needs without asking for it: a package that every developer has, a file never committed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

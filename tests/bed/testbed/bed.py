@@ -1,7 +1,5 @@
 """The bed as a whole: raise it, say how it is, take it down."""
 
-from __future__ import annotations
-
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -110,10 +108,8 @@ def status() -> tuple[bool, str]:
     rows = ["host    address       state"]
     for node, seen in states.items():
         rows.append(f"{node.name:<8}{node.address:<14}{', '.join(filter(None, (seen, told.get(node.name))))}")
-    extras = [
-        f"{settings.flavor}, scheduler {settings.scheduler}",
-        "registries by NAT" if settings.route else "no route out",
-    ]
+    way = "registries by NAT" if settings.route else "no route out"
+    extras = [f"{settings.flavor}, scheduler {settings.scheduler}", way]
     extras += [f"links {settings.shape}"] if settings.shape else []
     extras += [f"fake {settings.fake_topology}"] if settings.fake_topology else []
     rows += [f"flavor {', '.join(extras)}", f"ssh -F {access.config()} ctl"]

@@ -1,7 +1,5 @@
 """One cgroup per node in every hierarchy. They also say which processes are the bed's: those in them, no others."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

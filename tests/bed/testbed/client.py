@@ -1,7 +1,5 @@
 """The bed as tests use it."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What can go wrong on a cluster, made to happen on purpose, and undone by `heal`."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

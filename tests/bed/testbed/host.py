@@ -1,7 +1,5 @@
 """The machine that the bed stands on: running programs, and whether a bed can stand here at all."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -12,16 +10,10 @@ from pathlib import Path
 
 #: program that is needed: Debian package that has it
 PROGRAMS = {
-    "mmdebstrap": "mmdebstrap",
-    "systemd-nspawn": "systemd-container",
-    "nft": "nftables",
-    "ip": "iproute2",
-    "tc": "iproute2",
-    "ssh": "openssh-client",
-    "ssh-keygen": "openssh-client",
-    "mkfs.ext4": "e2fsprogs",
+    "mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "nft": "nftables", "ip": "iproute2",
+    "tc": "iproute2", "ssh": "openssh-client", "ssh-keygen": "openssh-client", "mkfs.ext4": "e2fsprogs",
     "losetup": "mount",
-}
+}  # fmt: skip
 
 
 class BedError(Exception):
@@ -49,14 +41,9 @@ def run(
     given: dict[str, object] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(
-            words,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout,
-            env=None if env is None else {**os.environ, **env},
-            **given,  # type: ignore[call-overload]
-        )
+            words, capture_output=True, text=True, check=False, timeout=timeout,
+            env=None if env is None else {**os.environ, **env}, **given,  # type: ignore[call-overload]
+        )  # fmt: skip
     except FileNotFoundError:
         raise BedError(f"{words[0]} is not installed") from None
     except subprocess.TimeoutExpired:

@@ -1,7 +1,5 @@
 """The root file system of all nodes: built once from the host's Debian mirrors, cached by a hash of its packages."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -71,21 +69,10 @@ def unpacked(flavor: str) -> Path:
     # a tar in between: mmdebstrap's folder format wants a mount of /proc, which the tar format does without
     archive = root.with_name(f"{root.name}.tar")
     try:
-        run(
-            [
-                "mmdebstrap",
-                "--quiet",
-                "--format=tar",
-                "--variant=minbase",
-                f"--include={','.join(sorted(set(FLAVORS[flavor].split())))}",
-                "--aptopt=APT::Install-Recommends false",
-                *[f"--customize-hook={hook}" for hook in hooks(flavor)],
-                suite,
-                archive,
-                *sources,
-            ],
-            timeout=1800,
-        )
+        options = ["--format=tar", "--variant=minbase", "--aptopt=APT::Install-Recommends false"]
+        options.append(f"--include={','.join(sorted(set(FLAVORS[flavor].split())))}")
+        options += [f"--customize-hook={hook}" for hook in hooks(flavor)]
+        run(["mmdebstrap", "--quiet", *options, suite, archive, *sources], timeout=1800)
         partial.mkdir()
         run(["tar", "-C", partial, "-xpf", archive, "--numeric-owner"])
         (partial / ".complete").touch()

@@ -1,7 +1,5 @@
 """The two inventories: of the cluster as a site to onboard, and of the hosts for the bed's own scheduler."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -81,7 +79,6 @@ def own(settings: Settings) -> str:
     groups = {"bed_controller": [first], "bed_compute": others}
     text = "---\n"
     for group, hosts in groups.items():
-        text += f"{group}:\n  hosts:\n" + "".join(
-            f"    {host.name}: {{ansible_host: {host.address}}}\n" for host in hosts
-        )
+        text += f"{group}:\n  hosts:\n"
+        text += "".join(f"    {host.name}: {{ansible_host: {host.address}}}\n" for host in hosts)
     return f"{text}all:\n  vars:\n{lines(variables, 4)}"

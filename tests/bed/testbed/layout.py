@@ -1,7 +1,5 @@
 """What the bed consists of, and where its files lie."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Bridge, network namespaces, links, their shaping, and the way out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

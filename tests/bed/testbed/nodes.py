@@ -1,7 +1,5 @@
 """The hosts themselves: overlay, boot, halt."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -101,33 +99,18 @@ def boot(node: Node, settings: Settings, lower: Path) -> None:
     binds = [f"--bind={groups[name]}:{CGROUP_MOUNT}/{name}" for name in BOUND if name in groups]
     shutil.rmtree(NSPAWN_FILES / "propagate" / node.name, ignore_errors=True)
     command = [
-        "systemd-nspawn",
-        "--quiet",
-        "--boot",
-        "--register=no",
-        "--keep-unit",
-        f"--directory={node.root}",
-        f"--machine={node.name}",
-        f"--network-namespace-path=/run/netns/{node.netns}",
-        "--resolv-conf=off",
-        "--timezone=off",
-        "--link-journal=no",
-        "--console=read-only",
+        "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={node.root}",
+        f"--machine={node.name}", f"--network-namespace-path=/run/netns/{node.netns}", "--resolv-conf=off",
+        "--timezone=off", "--link-journal=no", "--console=read-only", f"--bind={shared()}:/shared", *binds,
         "--system-call-filter=@debug get_mempolicy mbind set_mempolicy migrate_pages move_pages",
-        f"--bind={shared()}:/shared",
-        *binds,
-    ]
+    ]  # fmt: skip
     with (node.files / "console.txt").open("wb") as console:
         # the cgroups are joined before exec: the node's systemd must never manage those of the host
         process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            stderr=subprocess.STDOUT,
+            command, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
             env={"PATH": os.environ["PATH"]},  # nothing in a node tells who raised it
-            start_new_session=True,
-            preexec_fn=lambda: cgroups.join(groups),
-        )
+            start_new_session=True, preexec_fn=lambda: cgroups.join(groups),
+        )  # fmt: skip
     STARTED.append(process)
 
 

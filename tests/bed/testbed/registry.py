@@ -1,7 +1,5 @@
 """How this host reaches its registries, handed to the nodes at run time. Nothing of it is written in the project."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

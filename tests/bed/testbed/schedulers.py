@@ -1,7 +1,5 @@
 """The bed's scheduler: Slurm or Grid Engine, made by its playbook, or none."""
 
-from __future__ import annotations
-
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

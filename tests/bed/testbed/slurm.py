@@ -1,7 +1,5 @@
 """The bed's Slurm: asked and told through the controller."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 

@@ -16,7 +16,4 @@ def test_a_text_is_no_formula(text):
 
 def test_what_is_no_formula_stays():
     rows = [("a=b", "x-y", "", None, True, False, 0.1), ("µ", "'", " =", "1", "%placement=core", "x", 2)]
-    assert table.as_csv("abcdefg", rows).splitlines()[1:] == [
-        "a=b,x-y,,,yes,no,0.1",
-        "µ,', =,1,%placement=core,x,2",
-    ]
+    assert table.as_csv("abcdefg", rows).splitlines()[1:] == ["a=b,x-y,,,yes,no,0.1", "µ,', =,1,%placement=core,x,2"]

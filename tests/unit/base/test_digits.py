@@ -1,7 +1,5 @@
 """Values that repeat in more digits than a measurement can, and how often a measurement would be refused for it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import special

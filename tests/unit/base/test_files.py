@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -28,7 +27,7 @@ with files.lock(Path(sys.argv[1])):
 """
 
 
-def test_a_lock_keeps_another_process_out_until_its_holder_ends(tmp_path: Path) -> None:
+def test_a_lock_keeps_another_process_out_until_its_holder_ends(tmp_path):
     path = tmp_path / "new" / "lock"
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -42,13 +41,13 @@ def test_a_lock_keeps_another_process_out_until_its_holder_ends(tmp_path: Path) 
         pass
 
 
-def test_a_lock_that_was_released_is_free_again(tmp_path: Path) -> None:
+def test_a_lock_that_was_released_is_free_again(tmp_path):
     for _ in range(2):
         with files.lock(tmp_path / "lock", wait=False):
             pass
 
 
-def test_what_is_written_for_people_replaces_a_file_but_no_device(tmp_path: Path) -> None:
+def test_what_is_written_for_people_replaces_a_file_but_no_device(tmp_path):
     file = tmp_path / "new" / "verdicts.json"
     for text in ("old", "new"):
         files.write("the verdicts", file, text)
@@ -70,7 +69,7 @@ def test_what_is_written_for_people_replaces_a_file_but_no_device(tmp_path: Path
         assert (old.read_text(), old.stat().st_ino == before) == ("new", False)
 
 
-def test_a_file_that_cannot_be_written_is_named_with_what_it_was_to_hold(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named_with_what_it_was_to_hold(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(PlumbError, match=r"^cannot write the verdicts: Is a directory \(.*/folder\): ask somebody$"):
         files.write("the verdicts", tmp_path / "folder", "text", "ask somebody")
@@ -79,9 +78,7 @@ def test_a_file_that_cannot_be_written_is_named_with_what_it_was_to_hold(tmp_pat
 
 @pytest.mark.parametrize("step", [(Path, "mkdir"), (Path, "touch"), (Path, "rename"), (shutil, "rmtree")])
 @pytest.mark.parametrize("number", range(3))
-def test_an_interruption_while_a_folder_is_made_anew_leaves_none_that_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str], number: int
-) -> None:
+def test_an_interruption_while_a_folder_is_made_anew_leaves_none_that_is_refused(tmp_path, monkeypatch, step, number):
     """After each step, the next call makes it."""
     folder = tmp_path / "launch-0"
     files.make_anew(folder)
@@ -104,7 +101,7 @@ def test_an_interruption_while_a_folder_is_made_anew_leaves_none_that_is_refused
     assert [file.name for file in tmp_path.iterdir()] == [folder.name]
 
 
-def test_a_folder_of_ours_is_made_anew(tmp_path: Path) -> None:
+def test_a_folder_of_ours_is_made_anew(tmp_path):
     folder = tmp_path / "new" / "launch-0"
     files.make_anew(folder)
     (folder / "output").mkdir()
@@ -112,8 +109,8 @@ def test_a_folder_of_ours_is_made_anew(tmp_path: Path) -> None:
     assert [file.name for file in folder.iterdir()] == [files.MARK]
 
 
-@pytest.mark.parametrize("kind", ["folder", "file", "link", "link to nothing"])
-def test_what_is_not_ours_is_never_removed(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["folder", "file", "link", "link to nothing", "folder for a mark"])
+def test_what_is_not_ours_is_never_removed(tmp_path, kind):
     path, other = tmp_path / "launch-0", tmp_path / "other"
     other.mkdir()
     (other / files.MARK).touch()
@@ -122,6 +119,8 @@ def test_what_is_not_ours_is_never_removed(tmp_path: Path, kind: str) -> None:
         (path / "thesis.tex").write_text("years of work")
     elif kind == "file":
         path.write_text("years of work")
+    elif kind == "folder for a mark":
+        (path / files.MARK).mkdir(parents=True)
     else:
         path.symlink_to(other if kind == "link" else tmp_path / "gone")
     before = sorted(tmp_path.rglob("*"))
@@ -130,7 +129,7 @@ def test_what_is_not_ours_is_never_removed(tmp_path: Path, kind: str) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_gate_removes_only_its_own_dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_removes_only_its_own_dry_run(tmp_path, monkeypatch):
     monkeypatch.setattr(variants, "subprocess", None)  # nothing may be started
     (tmp_path / "reframe").mkdir()
     (tmp_path / "reframe" / "thesis.tex").write_text("years of work")
@@ -206,7 +205,7 @@ def test_a_copy_has_times_and_modes_and_no_link_into_what_it_is_of(tmp_path):
         files.copy(source, tmp_path / "other")
 
 
-def test_a_full_disk_is_named_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_named_by_its_file(tmp_path, monkeypatch):
     """write(2) and fsync(2) name no file."""
     (tmp_path / "kept").write_text("old")
     full = OSError(errno.ENOSPC, "No space left on device")

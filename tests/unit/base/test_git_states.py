@@ -1,7 +1,5 @@
 """The states of a repository that people have: the files as they lie there are one commit, and a copy has them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The folders of a job: named by options, whatever the environment and the working directory."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -51,9 +49,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], dict[str, str
     return ask
 
 
-def test_options_name_the_folders_that_variables_chose(
-    chosen: list[Path], monkeypatch: pytest.MonkeyPatch, used: Callable[[list[str]], dict[str, str]]
-) -> None:
+def test_options_name_the_folders_that_variables_chose(chosen, monkeypatch, used):
     options = paths.options()
     forget(monkeypatch)
     assert paths.results() == paths.root() / "results"
@@ -61,17 +57,13 @@ def test_options_name_the_folders_that_variables_chose(
     assert paths.results() == paths.root() / "results"
 
 
-def test_an_option_counts_before_the_variable(
-    chosen: list[Path], tmp_path: Path, used: Callable[[list[str]], dict[str, str]]
-) -> None:
+def test_an_option_counts_before_the_variable(chosen, tmp_path, used):
     assert used(["--results", str(tmp_path / "other")])["PLUMB_RESULTS"] == str(tmp_path / "other")
     assert used([])["PLUMB_RESULTS"] == str(chosen[0])
     assert paths.results() == Path("results")
 
 
-def test_the_job_of_a_gate_gets_the_folders(
-    chosen: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_job_of_a_gate_gets_the_folders(chosen, tmp_path, monkeypatch):
     begun = SimpleNamespace(circumstances={"nodes": None})
     monkeypatch.setattr(session.Kind, "peek", lambda kind, folder: begun)
     part = {"name": "cpu", "scheduler": "pbs"}
@@ -82,7 +74,7 @@ def test_the_job_of_a_gate_gets_the_folders(
     assert seen[0][1:] == [*options, "gate", "--resume", str(tmp_path / "work"), "--minutes", "5"]
 
 
-def test_the_package_of_another_checkout_uses_its_own_folders(tmp_path: Path) -> None:
+def test_the_package_of_another_checkout_uses_its_own_folders(tmp_path):
     """As ``. A/activate; B/.venv/bin/plumb …`` does."""
     other = tmp_path / "other"
     (other / "plumbline" / "base").mkdir(parents=True)
@@ -101,9 +93,7 @@ def test_the_package_of_another_checkout_uses_its_own_folders(tmp_path: Path) ->
     assert done.stdout.split() == [str(other), str(other / "results"), str(other / "build/tools/bin/plumb-bind")]
 
 
-def test_a_wheel_has_its_folders_in_plumb_home_and_a_checkout_does_not_read_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wheel_has_its_folders_in_plumb_home_and_a_checkout_does_not_read_it(tmp_path, monkeypatch):
     for name in paths.FOLDERS:
         monkeypatch.delenv(f"PLUMB_{name.upper()}", raising=False)
     monkeypatch.setenv("PLUMB_HOME", str(tmp_path / "own"))
@@ -122,7 +112,7 @@ def test_a_wheel_has_its_folders_in_plumb_home_and_a_checkout_does_not_read_it(
     assert paths.home() == tmp_path / "data" / "plumbline"
 
 
-def test_a_second_user_of_an_installation_is_told_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_user_of_an_installation_is_told_what_to_set(tmp_path, monkeypatch):
     for name in paths.FOLDERS:
         monkeypatch.delenv(f"PLUMB_{name.upper()}", raising=False)
     root = paths.root()
@@ -138,7 +128,7 @@ def test_a_second_user_of_an_installation_is_told_what_to_set(tmp_path: Path, mo
     assert paths.tools() == tmp_path / "build/tools"
 
 
-def test_a_folder_that_cannot_be_written_is_one_line_with_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_one_line_with_the_variables(monkeypatch):
     """By whatever a command writes first: a lock, a file, a folder."""
     monkeypatch.setattr(paths, "_may_write", lambda folder: False)
     place = paths.build() / "reframe" / "lock"
@@ -160,7 +150,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_with_the_variables(monkeypa
 @pytest.mark.parametrize(
     ("data", "home"), [("relative", "/home/u/.local/share/plumbline"), ("/data", "/data/plumbline")]
 )
-def test_a_relative_data_folder_is_ignored(data: str, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_data_folder_is_ignored(data, home, monkeypatch):
     monkeypatch.setattr(paths, "is_installed", lambda: True)
     monkeypatch.delenv("PLUMB_HOME", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", data)
@@ -168,7 +158,7 @@ def test_a_relative_data_folder_is_ignored(data: str, home: str, monkeypatch: py
     assert str(paths.home()) == home
 
 
-def test_a_wheel_of_a_user_without_a_home_asks_for_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wheel_of_a_user_without_a_home_asks_for_a_folder(monkeypatch):
     def refuse() -> NoReturn:
         raise RuntimeError("Could not determine home directory.")
 

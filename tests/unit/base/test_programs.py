@@ -1,7 +1,5 @@
 """Programs and their processes end with the process that started them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
@@ -9,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -24,7 +21,7 @@ programs.run(["bash", "-c", "sleep 3600 & echo $! > written && mv written number
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_the_processes_of_a_build_end_with_the_command(number: signal.Signals, tmp_path: Path) -> None:
+def test_the_processes_of_a_build_end_with_the_command(number, tmp_path):
     with subprocess.Popen([sys.executable, "-c", CODE], cwd=tmp_path, stderr=subprocess.DEVNULL) as command:
         while not (tmp_path / "number").exists():
             assert command.poll() is None
@@ -35,6 +32,6 @@ def test_the_processes_of_a_build_end_with_the_command(number: signal.Signals, t
         assert select.select([end], [], [], 60)[0]
 
 
-def test_output_and_status_are_the_programs() -> None:
+def test_output_and_status_are_the_programs():
     done = programs.run(["sh", "-c", 'echo "$0"; exit 3', "a b'c"], stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout) == (3, "a b'c\n")

@@ -1,12 +1,9 @@
 """Account, QOS and reservation of whoever submits reach the jobs of every command that submits some."""
 
-from __future__ import annotations
-
 import ast
 import json
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +26,7 @@ RESERVATION = (
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cluster(tmp_path, monkeypatch):
     """A site ``big`` of a Slurm whose nodes n1 to n3 are in a maintenance reservation, with a file of the user.
 
     The programs that submit leave their words in ``submitted``, and fail.
@@ -63,11 +60,8 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["nodes facts OUT", "site measure", "calibrate --nodes 1", "screen"],
-)
-def test_a_command_that_submits(cluster: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+@pytest.mark.parametrize("line", ["nodes facts OUT", "site measure", "calibrate --nodes 1", "screen"])
+def test_a_command_that_submits(cluster, monkeypatch, line):
     monkeypatch.chdir(cluster)
     monkeypatch.setattr("plumbline.extras.nodes.checks.plan_lines", lambda request: [])
     monkeypatch.setattr("plumbline.base.paths.checker", lambda: cluster / "bin" / "sinfo")
@@ -78,7 +72,7 @@ def test_a_command_that_submits(cluster: Path, monkeypatch: pytest.MonkeyPatch, 
     assert site.options() == []  # of that call alone
 
 
-def test_the_first_job_of_a_site_that_is_not_there_yet(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_job_of_a_site_that_is_not_there_yet(cluster, monkeypatch):
     """As onboarding asks for the facts of its nodes."""
     monkeypatch.chdir(cluster)
     shutil.rmtree(cluster / "sites" / "big")
@@ -87,7 +81,7 @@ def test_the_first_job_of_a_site_that_is_not_there_yet(cluster: Path, monkeypatc
     assert {"--partition=main", "--account=lab", "--qos=fast"} <= set(words)
 
 
-def test_a_session(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session(cluster, monkeypatch):
     """Gates, tunings, searches and acceptances continue in a job of a partition that was loaded."""
     begun = type("Begun", (), {"circumstances": {"nodes": None}})
     monkeypatch.setattr(session.Kind, "peek", lambda kind, folder: begun)
@@ -97,7 +91,7 @@ def test_a_session(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"--account=lab", "--qos=fast"} <= set((cluster / "submitted").read_text().splitlines())
 
 
-def test_a_campaign(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_campaign(cluster, monkeypatch):
     site.use_options(["--reservation=vet", "--constraint='a b'"])
     try:
         environment = campaign.environment_of_reframe({})
@@ -111,10 +105,10 @@ def test_a_campaign(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
-def test_no_other_way_leads_to_a_job(package: dict[str, ast.Module]) -> None:
+def test_no_other_way_leads_to_a_job(package):
     """Jobs are made in three places, and a partition comes from ``site.load``, whatever the command."""
 
-    def calls(name: str) -> set[str]:
+    def calls(name):
         return {
             module
             for module, tree in package.items()
@@ -128,20 +122,20 @@ def test_no_other_way_leads_to_a_job(package: dict[str, ast.Module]) -> None:
 
 
 @pytest.fixture
-def package() -> dict[str, ast.Module]:
+def package():
     folder = paths.package()
     files = [file for file in folder.rglob("*.py") if "suite" not in file.relative_to(folder).parts]
     return {str(file.relative_to(folder)): ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 
-def test_help_of_every_command_that_submits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_every_command_that_submits(capsys):
     for name in sorted(JOBS):
         with pytest.raises(SystemExit):
             cli.main(["help", name])
         assert "--scheduler-option OPTION" in capsys.readouterr().out, name
 
 
-def test_nodes_of_the_reservation_can_be_used(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nodes_of_the_reservation_can_be_used(cluster, capsys):
     """Without it a machine in maintenance has one node; a node that is broken, or outside, is none of it."""
     assert cli.main(["nodes", "states"]) == 0
     assert "1 of 4 nodes can be used" in capsys.readouterr().out
@@ -153,7 +147,7 @@ def test_nodes_of_the_reservation_can_be_used(cluster: Path, capsys: pytest.Capt
     assert "reservation nope has no node of main" in capsys.readouterr().err
 
 
-def test_reservation_of_reframe(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reservation_of_reframe(cluster, capsys):
     """As in ``plumb campaign -- -J reservation=vet``."""
     here = site.load("big")
     assert campaign._nodes_now(here, ["-J", "reservation=vet"]) == []
@@ -161,25 +155,20 @@ def test_reservation_of_reframe(cluster: Path, capsys: pytest.CaptureFixture[str
     assert "n1 is maint" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("scheduler_option: {}", "scheduler_option"),
-        ("scheduler_options: [--account=lab]", "Expected `object`"),
-        ("scheduler_options: {big: ['lab']}", "'lab' is not one option"),
-        ('scheduler_options: {big: ["--account=\'lab"]}', "close the quotes"),
-    ],
-)
-def test_a_file_that_is_not_valid(cluster: Path, capsys: pytest.CaptureFixture[str], text: str, fault: str) -> None:
+@pytest.mark.parametrize(("text", "fault"), [
+    ("scheduler_option: {}", "scheduler_option"),
+    ("scheduler_options: [--account=lab]", "Expected `object`"),
+    ("scheduler_options: {big: ['lab']}", "'lab' is not one option"),
+    ('scheduler_options: {big: ["--account=\'lab"]}', "close the quotes"),
+])  # fmt: skip
+def test_a_file_that_is_not_valid(cluster, refused, text, fault):
     (cluster / "plumbline" / "config.yaml").write_text(text)
-    assert cli.main(["nodes", "states"]) == 2
-    error = capsys.readouterr().err
+    error = refused(2, "nodes", "states")
     assert fault in error
     assert f"{cluster}/plumbline/config.yaml" in error
-    assert error.count("\n") == 1
 
 
-def test_an_option_that_cannot_count(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_that_cannot_count(cluster, capsys):
     assert cli.main(["nodes", "states", "--scheduler-option=rm -rf"]) == 2
     assert "'rm -rf' is not one option (--scheduler-option)" in capsys.readouterr().err
     file = cluster / "sites" / "big" / "site.yaml"
@@ -189,7 +178,7 @@ def test_an_option_that_cannot_count(cluster: Path, capsys: pytest.CaptureFixtur
     assert "site big has no batch system (--scheduler-option): leave it out" in capsys.readouterr().err
 
 
-def test_the_site_file_needs_no_account(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_site_file_needs_no_account(cluster, capsys):
     before = (cluster / "sites" / "big" / "site.yaml").read_text()
     assert cli.main(["site", "list"]) == 0
     assert capsys.readouterr().out == "big:cpu  squeue  no stacks  --partition=main  --account=lab  --qos=fast\n"

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import samples
+from gate_pairs import records_of
 
 from plumbline.base import paths
 from plumbline.commands import cli
@@ -22,23 +23,18 @@ import disturbed_alike
 
 def both(flags, ratio=1.0, noise=0.002, beside=()):
     """Two records with a pair for each of ``flags``: whether baseline and candidate were disturbed."""
-    found = []
-    for side in (0, 1):
-        launches = []
-        for index, flagged in enumerate(flags):
-            value = 1e4 * (1 + noise * (index * (7 + 4 * side) % 11 - 5) / 5) / (ratio if side else 1)
-            causes = ["other processes used 9.0 % of CPU 0"] if flagged[side] else []
-            launches.append(
-                samples.launch(
-                    2 * index + side,
-                    value,
-                    index=index,
-                    disturbed=flagged[side],
-                    disturbance={"disturbed": flagged[side], "causes": causes, "figures": {}, "beside": list(beside)},
-                )
-            )
-        found.append(samples.record(id=f"{side + 1}" * 12, launches=launches))
-    return found
+
+    def values(side):
+        level = 1e4 / (ratio if side else 1)
+        return [level * (1 + noise * (index * (7 + 4 * side) % 11 - 5) / 5) for index in range(len(flags))]
+
+    def disturbed(side, index):
+        flagged = flags[index][side]
+        causes = ["other processes used 9.0 % of CPU 0"] if flagged else []
+        seen = {"disturbed": flagged, "causes": causes, "figures": {}, "beside": list(beside)}
+        return {"disturbed": flagged, "disturbance": seen}
+
+    return records_of(values(0), values(1), each=disturbed)
 
 
 def verdict(flags, ratio=1.0, by_itself=False, gain=False):

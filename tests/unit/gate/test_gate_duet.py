@@ -1,7 +1,5 @@
 """Both sides of a gate at the same time on halves of the machine: ``plumb gate --order duet``."""
 
-import contextlib
-import json
 import math
 import os
 import sys
@@ -10,7 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 import samples
-from test_gate_commands import FIGURE, PROGRAM
+from gate_pairs import pairs_of
+from test_gate_commands import FIGURE
+from test_gate_commands import gate as commands  # noqa: F401 - a fixture
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
@@ -18,9 +18,7 @@ from plumbline.commands import cli
 from plumbline.gate import duet, live
 from plumbline.host import machine
 from plumbline.judge import decide, slowing
-from plumbline.judge.pairs import Column, Pairs
-from plumbline.launch import hosts
-from plumbline.launch.witness import disturbance, processes
+from plumbline.launch.witness import processes
 from plumbline.records import store
 from plumbline.records.launch import Half, Launch, RankSeen, ThreadSeen
 from plumbline.records.variant import WantedFigure
@@ -33,24 +31,15 @@ TRIAD = WantedFigure(name="triad", metric="triad", where={})
 
 
 @pytest.fixture
-def gate(tmp_path, monkeypatch, capsys):
-    """``gate(option, …)`` in a folder with two programs, on halves that may be one CPU; status, document, messages."""
-    quiet = {"disturbed": False, "causes": [], "figures": {}, "beside": []}
-    monkeypatch.setattr(disturbance, "assess", lambda *_, **__: quiet)  # other tests run beside this one
-    monkeypatch.setattr(hosts, "turn", lambda: contextlib.nullcontext([]))
+def gate(commands, monkeypatch):  # noqa: F811
+    """``gate(option, …)`` of two programs on halves that may be one CPU: status, document, messages."""
     monkeypatch.setattr(duet, "OVERLAP", 0.0)
     cpus = sorted(os.sched_getaffinity(0))
     monkeypatch.setattr(machine, "halves", lambda *_: (tuple(cpus[:1]), tuple(cpus[-1:])))
-    monkeypatch.chdir(tmp_path)
-    for name in ("old", "new"):
-        (tmp_path / name).write_text(PROGRAM)
-        (tmp_path / name).chmod(0o755)
 
     def call(*words, new="./new 180"):
         sides = ("--baseline", "command:./old 200", "--candidate", f"command:{new}", "--work", "work")
-        status = cli.main(["gate", "--json", *(words if "--resume" in words else (*sides, *FIGURE, *words))])
-        out, err = capsys.readouterr()
-        return status, json.loads(out) if out else {}, err
+        return commands(*(words if "--resume" in words else (*sides, *FIGURE, *words)))
 
     return call
 
@@ -162,11 +151,12 @@ def test_waits_for_a_cpu_are_no_slowdown_by_the_other_side():
 def series(baseline, candidate):
     """Pairs of 13 rounds with the given times alone and beside one another."""
     sides = [rounds(13, (beside, beside), alone) for beside, alone in (baseline, candidate)]
-    values = [side[0].measurements[0].value for side in sides]
-    columns = [Column([value * (1 + 1e-4 * n * n) + 1e-7 * place * n for n in range(13)])
-               for place, value in enumerate(values)]  # fmt: skip
+    columns = [
+        [side[0].measurements[0].value * (1 + 1e-4 * n * n) + 1e-7 * place * n for n in range(13)]
+        for place, side in enumerate(sides)
+    ]
     known = slowing.slowing(sides, TRIAD)
-    return decide.decide([Pairs("x", *columns, "lower", slowing=known)], PairedRule())[0]
+    return decide.decide([pairs_of("x", *columns, "lower", slowing=known)], PairedRule())[0]
 
 
 def test_a_step_that_hides_in_the_other_side_never_passes():
@@ -185,8 +175,8 @@ def test_a_step_that_hides_in_waits_never_passes():
     assert (known.high, known.waited) == (1, 500_000_000)
     assert known.swayed == pytest.approx(1e9 * math.log(1.05 / 1.025), abs=2)
     values = [2 * (1 + 1e-4 * number) for number in range(13)]
-    pairs = Pairs("x", Column(values), Column([1.008 * value for value in values]), "lower",
-                  slowing=slowing.Slowing(high=1, rounds=13, waited=900_000_000))  # fmt: skip
+    waited = slowing.Slowing(high=1, rounds=13, waited=900_000_000)
+    pairs = pairs_of("x", values, [1.008 * value for value in values], "lower", slowing=waited)
     verdict = decide.decide([pairs], PairedRule())[0]
     assert (verdict.state, "waits for a CPU" in verdict.reason) == ("INCONCLUSIVE", True)
 
@@ -200,9 +190,11 @@ def test_numbers_that_are_not_positive_stay_so():
 
 def test_a_verdict_waits_for_launches_that_were_alone():
     values = [1 + 1e-4 * number for number in range(LOOKS[2])]
-    pairs = [Pairs("x", Column(values[:size]), Column([1.0002 * value for value in values[:size]]), "lower",
-                   slowing=slowing.Slowing(high=slowing.UNKNOWN, rounds=size)) for size in LOOKS[:3]]  # fmt: skip
-    reasons = [live.figure_state(item, PairedRule(), 1) for item in pairs]
+    reasons = []
+    for size in LOOKS[:3]:
+        unknown = slowing.Slowing(high=slowing.UNKNOWN, rounds=size)
+        pairs = pairs_of("x", values[:size], [1.0002 * value for value in values[:size]], "lower", slowing=unknown)
+        reasons.append(live.figure_state(pairs, PairedRule(), 1))
     assert [each.state for each in reasons] == ["open", "open", "INCONCLUSIVE"]
     assert all(each.interval is None and each.reason.startswith(slowing.TOO_FEW) for each in reasons)
 
@@ -213,7 +205,7 @@ def test_halves_that_change_the_sides_differently_give_no_verdict():
     assert uneven.uneven == pytest.approx(1e9 * math.log(1.1), abs=2)
     assert both.uneven == 0  # a difference of the halves that is the same for both divides out
     values = [1 + 1e-4 * number for number in range(13)]
-    pairs = Pairs("x", Column(values), Column([1.0002 * value for value in values]), "lower", slowing=uneven)
+    pairs = pairs_of("x", values, [1.0002 * value for value in values], "lower", slowing=uneven)
     assert "the halves are no twins" in decide.decide([pairs], PairedRule())[0].reason
 
 

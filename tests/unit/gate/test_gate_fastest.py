@@ -1,7 +1,5 @@
 """On which stack a program is fastest, from the verdicts of gates."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -44,19 +42,14 @@ def test_times_and_rates_say_who_is_slower():
 def test_equal_stacks_are_both_the_fastest():
     lines, status, _ = found("ab", {"a b": [verdict("time", "PASS", 1.0)]})
     assert lines[2] == "time a or b no difference between the first"
-    assert lines[-1] == "1 figure: fastest is a in 0, b in 0, none alone in 1"
-    assert status == 0
+    assert (lines[-1], status) == ("1 figure: fastest is a in 0, b in 0, none alone in 1", 0)
 
 
 @pytest.mark.parametrize(("state", "status"), [("INCONCLUSIVE", 2), ("INVALID", 3)])
 def test_what_is_not_decided_is_said(state, status):
-    gates = {
-        "a b": [verdict("time", state, reason="disturbed")],
-        "a c": [verdict("time", "FAIL", 1.1)],
-    }
+    gates = {"a b": [verdict("time", state, reason="disturbed")], "a c": [verdict("time", "FAIL", 1.1)]}
     lines, code, _ = found("abc", gates)
-    assert lines[2] == f"time a or b c 10 % slower than a; {state}: disturbed"
-    assert code == status
+    assert (lines[2], code) == (f"time a or b c 10 % slower than a; {state}: disturbed", status)
 
 
 def test_a_doubt_about_a_stack_that_is_beaten_does_not_count():

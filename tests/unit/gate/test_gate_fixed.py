@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-import samples
-from gate_pairs import pairs_of
+from gate_pairs import pairs_of, records_of
 from test_gate_sequential import series
 
 from plumbline.commands import cli
@@ -97,18 +96,10 @@ def test_interval_and_test_agree_for_a_fixed_number():
         assert (rejected == (high < margin)).all()
 
 
-@pytest.mark.parametrize(("is_gate", "pairs", "used"), [(False, 40, 40), (True, 40, 13)])
-def test_records_say_whether_their_number_was_fixed(is_gate, pairs, used):
-    draw = np.random.default_rng(1)
-    both = [
-        samples.record(
-            id=f"{side}" * 12,
-            side=("baseline", "candidate")[side] if is_gate else None,
-            launches=[
-                samples.launch(2 * n + side, 1e4 * math.exp(draw.normal(0, 0.002)), index=n) for n in range(pairs)
-            ],
-        )
-        for side in (0, 1)
-    ]
+@pytest.mark.parametrize(("is_gate", "used"), [(False, 40), (True, 13)])
+def test_records_say_whether_their_number_was_fixed(is_gate, used):
+    both = records_of(*(1e4 * np.exp(np.random.default_rng(1).normal(0, 0.002, (2, 40)))).round(6))
+    if is_gate:
+        both[0]["side"], both[1]["side"] = "baseline", "candidate"
     (found,) = decide(pairs_of_records(*map(model.convert, both)), PairedRule())
     assert (found.state, found.count) == ("PASS", used)

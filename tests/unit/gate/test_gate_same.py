@@ -193,16 +193,11 @@ def test_other_circumstances_are_another_program(both):
     assert both(environments=({"MODE": "1"}, {"MODE": "2"})) == (False, [])
 
 
-def test_a_launch_that_fails_while_it_is_traced_is_measured(both):
-    is_same, (note,) = both("exit 3")
+@pytest.mark.parametrize(("program", "why"), [("exit 3", "not verified"), ("unshare --mount true || true", "not seen")])
+def test_a_launch_that_fails_or_may_look_at_hidden_files_while_it_is_traced_is_measured(both, program, why):
+    is_same, (note,) = both(program)
     assert not is_same
-    assert "not verified" in note
-
-
-def test_what_may_look_at_hidden_files_is_measured(both):
-    is_same, (note,) = both("unshare --mount true || true")
-    assert not is_same
-    assert "not seen" in note
+    assert why in note
 
 
 def test_a_build_that_leaves_its_path_or_its_date_says_so(tmp_path, monkeypatch):

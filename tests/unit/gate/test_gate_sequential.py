@@ -68,14 +68,6 @@ def test_interval_and_test_agree(n):
         assert (rejected == (high < margin)).all()
 
 
-def test_plain_cases():
-    assert verdict(series(1.0)).state == "PASS"
-    assert verdict(series(1.05)).state == "FAIL"
-    assert verdict(series(0.95)).state == "PASS"
-    assert verdict(series(0.95, better="higher")).state == "FAIL"
-    assert verdict(series(1.03, noise=0.02)).state in ("INCONCLUSIVE", "FAIL", "PASS")
-
-
 def test_noise_is_said_in_words():
     found = verdict(series(1.03, noise=0.15))
     assert found.state == "INCONCLUSIVE"
@@ -128,12 +120,6 @@ def test_never_slower_both_ways(ratio, noise, seed):
     item = series(ratio, noise, seed=seed)
     both = {verdict(item).state, verdict(pairs_of("s", item.candidate.values, item.baseline.values, "lower")).state}
     assert both != {"FAIL"}
-
-
-def test_bursts_on_one_side_do_not_decide():
-    item = series(1.0)
-    burst = [value * (2 if 20 <= place < 26 else 1) for place, value in enumerate(item.candidate.values)]
-    assert verdict(pairs_of("s", item.baseline.values, burst, "lower")).state != "FAIL"
 
 
 def test_arms_swapped_in_every_other_pair_are_no_pass():

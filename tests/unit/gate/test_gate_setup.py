@@ -1,9 +1,9 @@
 """What a live gate is made of before it measures: sides, variants, margins, options; and its page."""
 
+import itertools
 import json
 import re
 import subprocess
-import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -115,16 +115,12 @@ def test_a_setting_for_a_program_without_mpi_is_refused(checkout, monkeypatch, t
 
 
 def test_sides_that_differ_in_placement_are_paired_without_it(checkout):
-    both = [
-        sides.resolve(role, given, "mpich") for role, given in (("baseline", "mpich"), ("candidate", "placement:numa"))
-    ]
-    every = {
-        f"{operation} {placement}": samples.asked(
-            test="t", name=f"{operation} {placement}", params={"placement": placement, "operation": operation}
-        )
-        for operation in ("bw", "latency")
-        for placement in ("core", "numa")
-    }
+    given = {"baseline": "mpich", "candidate": "placement:numa"}
+    both = [sides.resolve(role, side, "mpich") for role, side in given.items()]
+    every = {}
+    for operation, placement in itertools.product(("bw", "latency"), ("core", "numa")):
+        name, params = f"{operation} {placement}", {"placement": placement, "operation": operation}
+        every[name] = samples.asked(test="t", name=name, params=params)
     couples, notes = setup.couple(*(setup.Offer(side, every, {}) for side in both), common=False)
     names = [[variant.name for variant in couple] for couple in couples]
     assert names == [["t %operation=bw"] * 2, ["t %operation=latency"] * 2]
@@ -314,7 +310,7 @@ def test_nothing_in_common_and_two_partitions_are_errors():
 
 def write_rules(folder, text):
     file = folder / "rules.yaml"
-    file.write_text(textwrap.dedent(text))
+    file.write_text(text)
     return file
 
 
@@ -326,22 +322,13 @@ FIGURES = [{"name": name, "metric": name, "where": {}} for name in ("latency", "
 
 
 def test_rules_then_the_test_then_the_command_line(tmp_path):
-    file = write_rules(
-        tmp_path,
-        """
-        schema: 1
-        rules:
-          - {test: osu_.*, figure: latency, tolerance: 0.02, must_detect: 0.1}
-          - {variant: "=pair:l3", must_detect: 0.2}
-        """,
-    )
+    of_osu = "{test: osu_.*, figure: latency, tolerance: 0.02, must_detect: 0.1}"
+    file = write_rules(tmp_path, f'schema: 1\nrules: [{of_osu}, {{variant: "=pair:l3", must_detect: 0.2}}]')
     entries, where = rules.load(file, "local")
     figures = [FIGURES[0], {**FIGURES[1], "tolerance": 0.03, "must_detect": 0.07}]
     osu = samples.asked(test="osu_pair", name="osu_pair %placement=pair:numa", figures=figures)
-    assert margins(rules.settle(osu, entries, where, PairedRule())) == {
-        "latency": (0.02, 0.1),
-        "bandwidth": (0.03, 0.07),
-    }
+    found = rules.settle(osu, entries, where, PairedRule())
+    assert margins(found) == {"latency": (0.02, 0.1), "bandwidth": (0.03, 0.07)}
     imb = samples.asked(test="imb_pair", name="imb_pair %placement=pair:l3", figures=figures)
     found = rules.settle(imb, entries, where, PairedRule(0.005, 0.5))
     assert margins(found) == {"latency": (0.005, 0.2), "bandwidth": (0.03, 0.2)}
@@ -473,15 +460,6 @@ def test_the_page_of_many_series_stays_small():
     assert len(text) < 5_000_000
 
 
-def test_the_page_is_written(tmp_path, capsys):
-    file = tmp_path / "gate.html"
-    pairs = "".join(f"a,{10 + place % 5 / 100},{10 + place % 3 / 100}\n" for place in range(30))
-    (tmp_path / "pairs.csv").write_text("series,baseline,candidate\n" + pairs)
-    options = ["--pairs", str(tmp_path / "pairs.csv"), "--better", "lower", "--output", str(file)]
-    assert cli.main(["gate", *options]) == 0
-    assert [len(chart["series"][0]["points"]) for chart in pieces.blocks(read_page(file.read_text()), "chart")] == [30]
-
-
 def test_one_variant_and_one_figure_may_be_asked_for(checkout):
     both = [sides.resolve(role, "mpich", None) for role in ("baseline", "candidate")]
     figures = [{"name": name, "metric": name, "where": {}, "must_detect": 0.2} for name in ("triad", "copy")]
@@ -508,24 +486,19 @@ def test_margins_may_be_imposed():
     assert (figure.name, figure.tolerance, figure.must_detect) == ("triad", 0.02, 0.03)
 
 
-def test_a_traceback_of_reframe_is_said_by_its_last_line(tmp_path):
-    log = tmp_path / "reframe.out"
-    log.write_text(
-        "Traceback (most recent call last):\n"
-        '  File "settings.py", line 3, in <module>\n    raise PlumbError("what", "where")\n'
-        "plumbline.base.errors.PlumbError: stack x is damaged (there)\n"
-    )
-    with pytest.raises(PlumbError, match=r"^no test ran: stack x is damaged"):
-        variants._require(variants.Listing(), "mpich", None, log)
-
-
-def test_the_reason_that_a_test_gives_comes_before_its_traceback(tmp_path):
-    log = tmp_path / "reframe.out"
-    log.write_text(
-        "  * Reason: plumb error: there is no program ./code (there): build it\n"
-        "Traceback (most recent call last):\n"
-        "plumbline.base.errors.PlumbError: there is no program ./code (there): build it\n"
-    )
-    with pytest.raises(PlumbError) as raised:
-        variants._require(variants.Listing(), "mpich", None, log)
-    assert raised.value.message == "no test ran: there is no program ./code (there): build it"
+@pytest.mark.parametrize(
+    ("log", "message"),
+    [
+        ("plumbline.base.errors.PlumbError: stack x is damaged (there)\n", "no test ran: stack x is damaged"),
+        (
+            "  * Reason: plumb error: there is no program ./code (there): build it\n"
+            "Traceback (most recent call last):\n"
+            "plumbline.base.errors.PlumbError: there is no program ./code (there): build it\n",
+            "no test ran: there is no program ./code (there): build it",
+        ),
+    ],
+)
+def test_why_no_test_ran_is_said_by_the_reason_of_a_test_or_the_last_line_of_a_traceback(tmp_path, log, message):
+    (tmp_path / "reframe.out").write_text(f'Traceback (most recent call last):\n  File "settings.py", line 3\n{log}')
+    with pytest.raises(PlumbError, match="^" + re.escape(message)):
+        variants._require(variants.Listing(), "mpich", None, tmp_path / "reframe.out")

@@ -50,11 +50,8 @@ def test_nothing_added_makes_an_invalid_series_pass(baseline, candidate):
 
 def test_too_few_and_unequal():
     assert "12 pairs" in one(series(pairs=12)).reason
-    item = series()
-    assert (
-        "89 values of the baseline"
-        in one(pairs_of("s", item.baseline.values[1:], item.candidate.values, "lower")).reason
-    )
+    baseline, candidate = values_of(series())
+    assert "89 values of the baseline" in one(pairs_of("s", baseline[1:], candidate, "lower")).reason
     assert one(pairs_of("s", [], [], "lower")).state == "INVALID"
 
 
@@ -87,12 +84,6 @@ def test_rounded_timers_with_noise_over_several_steps_are_judged():
     columns = [[round(value) for value in side] for side in values_of(series(noise=0.02))]
     rounded = pairs_of("s", *columns, "lower", (1.0, 1.0))
     assert one(rounded).state == "PASS"
-
-
-def test_a_clock_that_steps_back():
-    baseline, candidate = values_of(series())
-    assert one(pairs_of("s", baseline, [*candidate[:40], -3.0, *candidate[41:]], "lower")).state == "INVALID"
-    assert one(pairs_of("s", baseline, [*candidate[:40], math.inf, *candidate[41:]], "higher")).state == "INVALID"
 
 
 def test_the_worst_verdict_is_the_campaigns():

@@ -1,7 +1,5 @@
 """Joules of a launch, by counters in a sysfs that is made up here after the kernel's documents."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
@@ -53,24 +51,24 @@ def spent(root: Path, wall_s: float, **joules: float) -> dict[str, float] | None
     return first.until(energy.Reading(meter, meter.read(), 100.0 + wall_s))
 
 
-def test_packages_and_their_memory_are_counted_once(tmp_path: Path) -> None:
+def test_packages_and_their_memory_are_counted_once(tmp_path):
     found = spent(tmp_path, 1.0, package_0=120, dram=8.5, core=70, psys=200, mmio=120)
     assert found == {"package-0": 120, "dram of package-0": 8.5, "package-1": 0}
 
 
-def test_a_counter_that_wrapped_once(tmp_path: Path) -> None:
+def test_a_counter_that_wrapped_once(tmp_path):
     found = spent(tmp_path, 1.0, package_1=120)
     assert found is not None
     assert found["package-1"] == pytest.approx(120)
 
 
-def test_one_that_may_have_wrapped_twice_tells_nothing(tmp_path: Path) -> None:
+def test_one_that_may_have_wrapped_twice_tells_nothing(tmp_path):
     """262 kJ at 2 kW: 131 s."""
     assert spent(tmp_path / "short", 130.0, package_0=1) is not None
     assert spent(tmp_path / "long", 132.0, package_0=1) is None
 
 
-def test_sockets_of_amd_energy(tmp_path: Path) -> None:
+def test_sockets_of_amd_energy(tmp_path):
     folder = tmp_path / "sys/class/hwmon/hwmon3"
     folder.mkdir(parents=True)
     (folder / "name").write_text("amd_energy\n")
@@ -90,16 +88,13 @@ def test_sockets_of_amd_energy(tmp_path: Path) -> None:
     assert first.until(energy.Reading(meter, meter.read(), 1e6)) is None
 
 
-@pytest.mark.parametrize(
-    ("broken", "said"),
-    [("energy_uj", "powercap: invalid literal"), ("max_energy_range_uj", "powercap: invalid literal")],
-)
-def test_a_counter_that_is_no_number_is_named(tmp_path: Path, broken: str, said: str) -> None:
+@pytest.mark.parametrize("broken", ["energy_uj", "max_energy_range_uj"])
+def test_a_counter_that_is_no_number_is_named(tmp_path, broken):
     (two_packages(tmp_path)["package-1"] / broken).write_text("\n")
-    assert (energy.find(tmp_path).missing or "").startswith(said)
+    assert energy.find(tmp_path).missing.startswith("powercap: invalid literal")
 
 
-def test_a_counter_that_vanishes_leaves_the_launch_without_energy(tmp_path: Path) -> None:
+def test_a_counter_that_vanishes_leaves_the_launch_without_energy(tmp_path):
     zones = two_packages(tmp_path)
     meter = energy.find(tmp_path)
     first = energy.Reading.now(meter)
@@ -109,7 +104,7 @@ def test_a_counter_that_vanishes_leaves_the_launch_without_energy(tmp_path: Path
     assert energy.Reading.now(meter).until(first) is None
 
 
-def test_counters_for_root_alone_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_for_root_alone_are_named(tmp_path, monkeypatch):
     """As since Linux 5.10: anyone may see that they are there."""
     (two_packages(tmp_path)["package-0"] / "energy_uj").chmod(0o400)
 
@@ -125,7 +120,7 @@ def test_counters_for_root_alone_are_named(tmp_path: Path, monkeypatch: pytest.M
     assert meter.counters == ()
 
 
-def test_a_host_without_counters_says_so_once(tmp_path: Path) -> None:
+def test_a_host_without_counters_says_so_once(tmp_path):
     meter = energy.find(tmp_path)
     assert str(meter) == f"not read: {meter.missing}"
     first = energy.Reading.now(meter)
@@ -133,7 +128,7 @@ def test_a_host_without_counters_says_so_once(tmp_path: Path) -> None:
     assert provenance.collect(tmp_path)["energy"] == str(meter)
 
 
-def test_idle_power_is_joules_over_the_time_slept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_power_is_joules_over_the_time_slept(tmp_path, monkeypatch):
     zones = two_packages(tmp_path)
     clock = [100.0]
 
@@ -151,9 +146,7 @@ def test_idle_power_is_joules_over_the_time_slept(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_idle_power_or_why_it_is_not_known_is_measured_with_the_ceilings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
-) -> None:
+def test_idle_power_or_why_it_is_not_known_is_measured_with_the_ceilings(tmp_path, monkeypatch, there):
     if there:
         two_packages(tmp_path)
     meter = energy.find(tmp_path)
@@ -186,7 +179,7 @@ def may_count() -> bool:
 class TestPerf:
     """Events of the kernel that the user may ask for."""
 
-    def test_events_are_read_where_powercap_is_for_root_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def test_events_are_read_where_powercap_is_for_root_alone(self, tmp_path, monkeypatch):
         device = perf(tmp_path)
         (device / "events/energy-ram").write_text("event=0x00\n")
         (device / "events/energy-ram.scale").write_text("2e-9\n")
@@ -210,13 +203,13 @@ class TestPerf:
         processes.wait_until(scales_are_applied, "other work never comes between two counters")
 
     @pytest.mark.parametrize(("dies", "names"), [(1, "package-0, package-1"), (2, "package-0-die-0, package-0-die-1")])
-    def test_every_package_and_every_die_has_a_name_of_its_own(self, tmp_path: Path, dies: int, names: str):
+    def test_every_package_and_every_die_has_a_name_of_its_own(self, tmp_path, dies, names):
         if (os.cpu_count() or 1) < 2:
             pytest.skip("this machine has one CPU")
         perf(tmp_path, cpumask="0-1", dies=dies)
         assert str(energy.find(tmp_path)) == f"perf: {names}"
 
-    def test_files_are_closed_when_nobody_reads_any_more(self, tmp_path: Path):
+    def test_files_are_closed_when_nobody_reads_any_more(self, tmp_path):
         perf(tmp_path)
         before = len(list(Path("/proc/self/fd").iterdir()))
         meter = energy.find(tmp_path)
@@ -225,16 +218,13 @@ class TestPerf:
         assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [({"unit": "Watts"}, "is not an event in joules"), ({"event": "umask=1"}, "is not an event in joules")],
-)
-def test_an_event_that_is_not_as_documented_is_named(tmp_path: Path, change: dict[str, str], said: str) -> None:
-    perf(tmp_path, **change)  # type: ignore[arg-type]
-    assert said in (energy.find(tmp_path).missing or "")
+@pytest.mark.parametrize("change", [{"unit": "Watts"}, {"event": "umask=1"}])
+def test_an_event_that_is_not_as_documented_is_named(tmp_path, change):
+    perf(tmp_path, **change)
+    assert "is not an event in joules" in energy.find(tmp_path).missing
 
 
-def test_what_both_powercap_and_perf_refuse_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_both_powercap_and_perf_refuse_is_said(tmp_path, monkeypatch):
     perf(tmp_path)
 
     def refuse(file: str) -> list[energy.Counter]:

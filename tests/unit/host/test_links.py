@@ -1,7 +1,5 @@
 """PCIe links from a sysfs that is made up here: what they are, what they could be, what is wrong with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -35,7 +33,7 @@ def host(root: Path, chain: list[tuple[str, str, tuple[str, str, str, str] | Non
     return root
 
 
-def test_a_link_at_its_best(tmp_path: Path) -> None:
+def test_a_link_at_its_best(tmp_path):
     root = host(tmp_path, [("0000:00:01.0", BRIDGE, FULL), ("0000:01:00.0", GPU, FULL)])
     (link,) = devices.pci_links(root).values()
     assert (link.address, str(link), link.fault) == ("0000:01:00.0", "PCIe 16 GT/s x16", False)
@@ -52,7 +50,7 @@ def test_a_link_at_its_best(tmp_path: Path) -> None:
         (NVME, ("8 GT/s", "16"), "PCIe 8 GT/s x16 of 16 GT/s x16", True),
     ],
 )
-def test_a_link_that_trained_down(tmp_path: Path, kind: str, now: tuple[str, str], shown: str, fault: bool) -> None:
+def test_a_link_that_trained_down(tmp_path, kind, now, shown, fault):
     link = (*now, *FULL[2:])
     root = host(tmp_path, [("0000:00:01.0", BRIDGE, link), ("0000:01:00.0", kind, link)])
     (found,) = devices.pci_links(root).values()
@@ -61,14 +59,14 @@ def test_a_link_that_trained_down(tmp_path: Path, kind: str, now: tuple[str, str
     assert (finding.name, finding.seen, finding.bad) == ("link of 0000:01:00.0", shown, fault)
 
 
-def test_a_wide_card_in_a_narrow_slot_is_at_its_best(tmp_path: Path) -> None:
+def test_a_wide_card_in_a_narrow_slot_is_at_its_best(tmp_path):
     slot = ("16.0 GT/s PCIe", "8", "16.0 GT/s PCIe", "8")
     card = ("16.0 GT/s PCIe", "8", "32.0 GT/s PCIe", "16")
     (found,) = devices.pci_links(host(tmp_path, [("0000:00:01.0", BRIDGE, slot), ("0000:01:00.0", NIC, card)])).values()
     assert (str(found), found.fault) == ("PCIe 16 GT/s x8", False)
 
 
-def test_the_link_above_a_switch_counts(tmp_path: Path) -> None:
+def test_the_link_above_a_switch_counts(tmp_path):
     """The switch trained to x4; its own ports and the card are at their best."""
     up = ("16.0 GT/s PCIe", "4", "16.0 GT/s PCIe", "16")
     chain = [("0000:00:01.0", BRIDGE, up), ("0000:01:00.0", BRIDGE, up)]
@@ -77,7 +75,7 @@ def test_the_link_above_a_switch_counts(tmp_path: Path) -> None:
     assert (found.address, str(found), found.fault) == ("0000:03:00.0", "PCIe 16 GT/s x4 of 16 GT/s x16", True)
 
 
-def test_a_fault_counts_before_a_slow_link(tmp_path: Path) -> None:
+def test_a_fault_counts_before_a_slow_link(tmp_path):
     """A card of one lane below a switch that lost some of its own: x1 is slower, and no fault."""
     up, card = ("16.0 GT/s PCIe", "8", "16.0 GT/s PCIe", "16"), ("2.5 GT/s PCIe", "1", "2.5 GT/s PCIe", "1")
     chain = [("0000:00:01.0", BRIDGE, up), ("0000:01:00.0", BRIDGE, up)]
@@ -96,7 +94,7 @@ def test_a_fault_counts_before_a_slow_link(tmp_path: Path) -> None:
         (NIC, ("16.0 GT/s PCIe", "", "16.0 GT/s PCIe", "16")),
     ],
 )
-def test_what_is_not_told_is_absent(tmp_path: Path, kind: str, link: tuple[str, str, str, str] | None) -> None:
+def test_what_is_not_told_is_absent(tmp_path, kind, link):
     root = host(tmp_path, [("0000:00:03.0", kind, link)])
     assert devices.pci_links(root) == {}
     assert "pci_links" not in provenance.collect(root)
@@ -122,14 +120,14 @@ def kfd(root: Path, links_of: dict[tuple[int, int], int]) -> Path:
     return root
 
 
-def test_links_between_gpus_are_those_that_the_driver_calls_so(tmp_path: Path) -> None:
+def test_links_between_gpus_are_those_that_the_driver_calls_so(tmp_path):
     root = kfd(tmp_path, {(1, 0): 2, (0, 1): 11, (1, 2): 11, (2, 1): 11, (2, 3): 2, (3, 1): 11})
     first, second, third = "0000:03:00.0", "0001:83:00.0", "0000:84:01.1"
     assert devices.xgmi(root) == {frozenset((first, second)), frozenset((third, first))}
     assert devices.xgmi(tmp_path / "nothing") == frozenset()
 
 
-def test_such_a_link_stands_in_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_such_a_link_stands_in_the_matrix(monkeypatch):
     file = paths.root() / "tests/data/topologies/devices/gpu8-amd-nodes.xml"
     known = devices.load(file)
     a, b = (device.address for device in known.devices[:2])
@@ -141,7 +139,7 @@ def test_such_a_link_stands_in_the_matrix(monkeypatch: pytest.MonkeyPatch) -> No
     assert "XGMI a link between GPUs" in " ".join(drawn.split())
 
 
-def test_only_this_hosts_matrix_is_asked_of_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_this_hosts_matrix_is_asked_of_its_driver(monkeypatch):
     file = paths.root() / "tests/data/topologies/devices/gpu8-amd-nodes.xml"
     stored = devices.load(file)
     pair = frozenset(device.address for device in stored.devices[:2])

@@ -1,7 +1,5 @@
 """NVML by a library that is made up (tests/support/fake_nvml.c): NVLinks in the matrix, joules of GPUs."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections import Counter
@@ -28,12 +26,12 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPat
     return monkeypatch
 
 
-def test_links_that_are_up_are_counted_between_two_gpus(library: pytest.MonkeyPatch) -> None:
+def test_links_that_are_up_are_counted_between_two_gpus(library):
     library.setenv("FAKE_NVML", "direct")
     assert devices.between_gpus(Path("/nothing")) == {frozenset((A, B)): "NV2", frozenset((B, C)): "NV1"}
 
 
-def test_switches_join_as_many_links_as_both_have_there(library: pytest.MonkeyPatch) -> None:
+def test_switches_join_as_many_links_as_both_have_there(library):
     library.setenv("FAKE_NVML", "switches")
     found = devices.between_gpus(Path("/nothing"))
     assert {pair for pair, word in found.items() if word == "NV4"} == {frozenset((gpu, D)) for gpu in (A, B, C)}
@@ -41,12 +39,12 @@ def test_switches_join_as_many_links_as_both_have_there(library: pytest.MonkeyPa
     assert len(found) == 6
 
 
-def test_a_link_to_a_gpu_that_is_not_shown_joins_nothing() -> None:
+def test_a_link_to_a_gpu_that_is_not_shown_joins_nothing():
     ends = {A: Counter({"0000:ff:00.0": 4}), B: Counter({A: 0})}
     assert nvml.nvlinks(ends) == {}
 
 
-def test_they_stand_in_this_hosts_matrix(library: pytest.MonkeyPatch) -> None:
+def test_they_stand_in_this_hosts_matrix(library):
     library.setenv("FAKE_NVML", "direct")
     text = devices._binder_document(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
     library.setattr(devices, "_binder_document", lambda topology: text)
@@ -62,14 +60,14 @@ def test_they_stand_in_this_hosts_matrix(library: pytest.MonkeyPatch) -> None:
     assert "NV#: # NVLinks" in pieces.blocks(page, "bullets")[0]["pieces"]
 
 
-def test_a_gpu_without_a_model_keeps_its_names(library: pytest.MonkeyPatch) -> None:
+def test_a_gpu_without_a_model_keeps_its_names(library):
     library.setenv("FAKE_NVML", "name")
     text = devices._binder_document(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
     library.setattr(devices, "_binder_document", lambda topology: text)
     assert devices.load().devices[0].names == ("card0",)
 
 
-def test_joules_of_gpus_are_millijoules_by_their_counters(library: pytest.MonkeyPatch) -> None:
+def test_joules_of_gpus_are_millijoules_by_their_counters(library):
     meter = energy.gpus()
     assert meter is not None
     assert str(meter) == f"NVML: {A}, {B}, {C}, {D}"
@@ -83,7 +81,7 @@ def test_joules_of_gpus_are_millijoules_by_their_counters(library: pytest.Monkey
 @pytest.mark.parametrize(
     ("fault", "said"), [("init", "libnvidia-ml.so.1: Uninitialized"), ("handle", "GPU 0: Invalid Argument")]
 )
-def test_a_library_that_fails_is_said_once(library: pytest.MonkeyPatch, fault: str, said: str) -> None:
+def test_a_library_that_fails_is_said_once(library, fault, said):
     library.setenv("FAKE_NVML", fault)
     assert devices.between_gpus(Path("/nothing")) == {}
     host = provenance.measured()
@@ -94,14 +92,14 @@ def test_a_library_that_fails_is_said_once(library: pytest.MonkeyPatch, fault: s
     assert list(missing["pieces"]).count(f"joules of GPUs {host['gpu_energy']}") == 1
 
 
-def test_a_host_without_it_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_without_it_says_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(nvml, "LIBRARY", str(tmp_path / "none.so"))
     assert energy.gpus() is None
     assert devices.between_gpus(tmp_path) == {}
     assert "gpu_energy" not in provenance.measured()
 
 
-def test_they_stand_beside_those_of_the_processors() -> None:
+def test_they_stand_beside_those_of_the_processors():
     make = functools.partial(launch, gpu_energy_j={A: 100.0, B: 50.5})
     alone = convert(record(launches=[make(0, 1e4), make(1, 1e4)]))
     assert "energy of GPUs J" in show.text(alone)

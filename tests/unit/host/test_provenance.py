@@ -70,11 +70,8 @@ def test_the_driver_of_gpus_begins_a_series(tmp_path, files, driver):
     host = provenance.collect(tree(tmp_path / "with", {**files, "proc/loadavg": "0 0 0 1/1 1\n"}))
     assert host.get("gpu_driver") == driver == collector.collect("n1", tmp_path, root=tmp_path / "with")["gpu_driver"]
     assert "gpu_driver" not in without
+    assert provenance.fingerprint({"kernel": "6.1"}) == "ee09e16c", "hosts without GPUs keep their series"
     assert (provenance.fingerprint(host) != provenance.fingerprint(without)) is (driver is not None)
-
-
-def test_hosts_without_gpus_keep_their_series():
-    assert provenance.fingerprint({"kernel": "6.1"}) == "ee09e16c"
 
 
 def test_a_record_has_the_facts_of_the_document_of_its_host(tmp_path):
@@ -154,18 +151,11 @@ def test_every_fault_is_found_with_effect_and_cure(change, name):
     assert finding.cure
 
 
-def test_a_virtual_machine_is_a_fact_and_nothing_to_fix():
+def test_a_virtual_machine_is_a_fact_what_cannot_be_read_is_said_and_missing_tools_are_named():
     finding = findings(virtual="KVM")["virtual machine"]
     assert (finding.bad, finding.seen) == (False, "KVM: compare figures only with those of this machine")
-
-
-def test_what_cannot_be_read_is_said(capsys):
     assert findings(governor=None)["frequency governor"].bad is None
-
-
-def test_missing_tools_are_named():
-    found = {item.name: item for item in examine(GOOD, which=lambda name: None)}
-    assert found["tool gcc"].bad is True
+    assert {item.name: item.bad for item in examine(GOOD, which=lambda name: None)}["tool gcc"] is True
 
 
 def test_the_report_is_one_screen_with_the_count_last():

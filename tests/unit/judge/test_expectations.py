@@ -1,7 +1,5 @@
 """What a first campaign is compared with: healthy machines are fine, and each planted fault is named."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
@@ -37,15 +35,15 @@ class TestRates:
     """`make rates` measures more of them."""
 
     @pytest.mark.parametrize("noise", first.NOISES)
-    def test_a_healthy_machine_is_fine(self, noise: first.Noise) -> None:
+    def test_a_healthy_machine_is_fine(self, noise):
         assert sum(first.said(first.healthy(noise, seed)).startswith("Yes") for seed in range(3)) == 3
 
     @pytest.mark.parametrize("name", first.FAULTS)
-    def test_a_fault_is_named(self, name: str) -> None:
+    def test_a_fault_is_named(self, name):
         slower, words = first.FAULTS[name]
         assert words in first.said(first.measured(first.healthy(first.NOISES[0], 1), slower))
 
-    def test_few_figures_of_the_default_campaign_have_no_expectation(self) -> None:
+    def test_few_figures_of_the_default_campaign_have_no_expectation(self):
         records = [first.decode(line) for line in first.LINES]
         figures = {id(known.figures[0]) for known in records}
         states = [each.state for each in expectations.expectations(records) if id(each.figure) in figures]
@@ -53,7 +51,7 @@ class TestRates:
         assert states.count("no expectation") < 10
 
     @pytest.mark.parametrize(("stack", "most"), [("openmpi", 14), ("intelmpi", 12), ("mpich", 12)])
-    def test_with_a_single_library_half_of_them_have_one(self, stack: str, most: int) -> None:
+    def test_with_a_single_library_half_of_them_have_one(self, stack, most):
         """Its tests bound one another; mpi4py's ports of OSU, with Python's own time, are seven of the others."""
         records = [known for known in map(first.decode, first.LINES) if known.stack.name == stack]
         expected = expectations.expectations(records)
@@ -66,7 +64,7 @@ class TestRates:
         ("imb_barrier", 3.0, "1 message of 8 B of"), ("deadlock_fixed", 3.0, "1 message of 8 B of"),
         ("imb_window", 2.0, "bandwidth of osu_pair bw"), ("imb_pair", 3.0, "12 hand-overs of a cache line"),
     ])  # fmt: skip
-    def test_a_slow_operation_of_a_single_library_is_seen(self, test: str, times: float, origin: str) -> None:
+    def test_a_slow_operation_of_a_single_library_is_seen(self, test, times, origin):
         own = [known for known in map(first.decode, first.LINES) if known.stack.name in ("intelmpi", "openmpi")]
         kept = [known for known in own if known.stack.name == "intelmpi" or known.variant.test == "barrier_pair"]
         records = first.measured(kept, lambda known, _: times if known.variant.test == test else 1.0)
@@ -74,7 +72,7 @@ class TestRates:
         assert {each.record.variant.test for each in slow} >= {test}
         assert any(origin in each.origin for each in slow if each.record.variant.test == test)
 
-    def test_a_loss_of_30_percent_is_seen_where_it_is_said_to_be(self) -> None:
+    def test_a_loss_of_30_percent_is_seen_where_it_is_said_to_be(self):
         known = first.tight([first.decode(line) for line in first.LINES])
         assert len(known) >= 15
         for lost in known:
@@ -87,7 +85,7 @@ class TestRates:
 
 
 class TestDataSheet:
-    def test_processors(self) -> None:
+    def test_processors(self):
         assert expectations.memory_peak("Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz", 2) == (
             409_600, "2 packages x 8 channels x 3200 MT/s x 8 B by data sheet",
         )  # fmt: skip
@@ -96,7 +94,7 @@ class TestDataSheet:
     @pytest.mark.parametrize(
         ("share", "state"), [(0.62, "as expected"), (0.53, "as expected"), (0.52, "slow"), (0.62 * 0.7, "slow")]
     )
-    def test_stream_with_regular_stores_counts_three_quarters_of_70_percent(self, share: float, state: str) -> None:
+    def test_stream_with_regular_stores_counts_three_quarters_of_70_percent(self, share, state):
         found = of(stream(share * PEAK))
         assert (found.state, found.kind) == (state, "memory")
         assert found.origin.startswith("52 % of 1 packages x 8 channels x 3200 MT/s") or found.origin.startswith("53 %")
@@ -105,7 +103,7 @@ class TestDataSheet:
         ("host", "why"),
         [({"virtual": "yes"}, "a virtual machine is a part of a host"), ({"cores": 64}, "a part of the cores")],
     )
-    def test_a_part_of_a_host_has_no_band(self, host: dict[str, Any], why: str) -> None:
+    def test_a_part_of_a_host_has_no_band(self, host, why):
         found = of(stream(0.1 * PEAK, host))
         assert found.state == "no expectation"
         assert why in found.origin
@@ -119,19 +117,19 @@ class TestCeilings:
         known.figures[0].ceiling = Ceiling(value=10_000.0, spread_percent=spread, **about)
         return of(known)
 
-    def test_the_same_kernel_at_set_up(self) -> None:
+    def test_the_same_kernel_at_set_up(self):
         found = self.compared(3.0)
         assert (found.state, found.about) == ("slow", "1.4 times worse than set-up's memory by triad regular, 2 cores")
 
-    def test_nothing_is_claimed_where_the_spread_exceeds_the_distance(self) -> None:
+    def test_nothing_is_claimed_where_the_spread_exceeds_the_distance(self):
         assert self.compared(35.0).about == (
             "launches too far apart to compare with set-up's memory by triad regular, 2 cores"
         )
 
-    def test_another_kernel_is_no_ceiling(self) -> None:
+    def test_another_kernel_is_no_ceiling(self):
         assert self.compared(3.0, "memory, 2 cores").state == "no expectation"
 
-    def test_disturbed_launches_are_the_reason_and_nothing_else(self) -> None:
+    def test_disturbed_launches_are_the_reason_and_nothing_else(self):
         known = stream(5000.0, {"virtual": "yes"})
         for each in known.launches:
             each.disturbed = True
@@ -142,7 +140,7 @@ class TestCeilings:
             each.disturbed = False
         assert of(known, fine).state == "slow"
 
-    def test_what_is_slow_on_purpose_is_not_called_slow(self) -> None:
+    def test_what_is_slow_on_purpose_is_not_called_slow(self):
         far = stream(5000.0, {"virtual": "yes"}, variant=variant(slow_on_purpose=True))
         near = stream(10_000.0, {"virtual": "yes"}, id="1" * 12, variant=variant(test="stream_numa"))
         assert of(far, near).origin == "slow on purpose"

@@ -37,9 +37,8 @@ def test_the_files_of_the_tools_are_read(name, times):
 
 def test_a_sample_of_criterion_is_called_as_its_folder():
     _, known = tools.read(DATA / "sum/new/sample.json")
-    assert {name: statistics.median(values) for name, values in known.items()} == {
-        "sum": pytest.approx(1.56e-9, rel=0.7)
-    }
+    medians = {name: statistics.median(values) for name, values in known.items()}
+    assert medians == {"sum": pytest.approx(1.56e-9, rel=0.7)}
 
 
 def put(folder, number, seconds, when, command="./x"):

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import samples
 import stack_manifest
+import stored
 from gate_pairs import verdict_of
 
 from plumbline import site
@@ -14,7 +15,8 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.extras.search.why import command as why
 from plumbline.gate import confirm, run
-from plumbline.records import model, store
+from plumbline.records import model
+from plumbline.stacks import manifest
 
 NAME = samples.variant()["name"]
 
@@ -30,14 +32,8 @@ def software(version, commit="f" * 40, suite="stream", program="1"):
 
 
 def session(number, triad, **changes):
-    made = samples.record(
-        id=f"{number:012x}",
-        session=f"s{number}",
-        time=f"2026-01-{1 + number:02d}T00:00:00.000Z",
-        launches=[samples.launch(order, triad) for order in range(3)],
-        **changes,
-    )
-    store.write(store.session_file("local", made["session"]), [made])
+    made = samples.session(number, *[triad + number % 3 * 10] * 3, **changes)
+    stored.keep(made)
     return made
 
 
@@ -55,21 +51,9 @@ def install(name, record):
     (paths.stacks() / name).mkdir(parents=True)
     document = model.document(record)
     benchmark = {**document["benchmark"], "command": [f"/other/{name}"], "file": f"/other/{name}"}
-    made = {
-        "schema": 1,
-        "name": name,
-        "provider": "wheel",
-        "mpi": document["stack"]["mpi"],
-        "compiler": {**document["stack"]["compiler"], "path": "/other/gcc"},
-        "launcher": {"family": "prrte", "command": "/other/mpirun"},
-        "prefix": "/other",
-        "environment": {},
-        "modules": [],
-        "benchmarks": {"stream": benchmark},
-        "loads": {"library": None, "files": {}},
-        "sources": document["stack"]["sources"],
-    }
-    stack_manifest.save(made)
+    kept = {part: document["stack"][part] for part in ("mpi", "compiler", "sources")}
+    loads = {"library": None, "files": {}}
+    manifest.save(stack_manifest.made(name, **kept, benchmarks={"stream": benchmark}, loads=loads))
 
 
 def history(*options):
@@ -79,9 +63,17 @@ def history(*options):
 @pytest.fixture
 def slower(place):
     """A series that became 10 % slower with another version of MPI; the records before and at the change."""
-    old = [session(number, 10000.0 + number % 3 * 10, **software("5.0")) for number in range(15)]
-    new = [session(15 + number, 9000.0 + number % 3 * 10, **software("5.1")) for number in range(7)]
+    old = [session(number, 10000.0, **software("5.0")) for number in range(15)]
+    new = [session(15 + number, 9000.0, **software("5.1")) for number in range(7)]
     return model.convert(old[-1]), model.convert(new[0])
+
+
+@pytest.fixture
+def installed(slower):
+    """The same, and both versions are installed: the older one as ``mpi-old``."""
+    install("mpi-old", slower[0])
+    install("openmpi", slower[1])
+    return slower
 
 
 @pytest.fixture
@@ -108,9 +100,7 @@ def measured(monkeypatch):
     ("verdict", "state", "status"),
     [("FAIL", "confirmed", 1), ("PASS", "refuted", 0), ("INCONCLUSIVE", "open", 2), ("INVALID", "invalid", 3)],
 )
-def test_an_alarm_is_measured_against_the_last_good_stack(slower, measured, capsys, verdict, state, status):
-    install("mpi-old", slower[0])
-    install("openmpi", slower[1])
+def test_an_alarm_is_measured_against_the_last_good_stack(installed, measured, capsys, verdict, state, status):
     measured.verdict = verdict_of(f"{NAME}: triad", verdict, 13, reason="because")
     assert history("--confirm") == status
     said = capsys.readouterr().out
@@ -122,12 +112,10 @@ def test_an_alarm_is_measured_against_the_last_good_stack(slower, measured, caps
     assert rule.must_detect == 0.05
 
 
-def test_the_cause_of_what_is_confirmed_is_looked_for(slower, measured, capsys, monkeypatch):
-    install("mpi-old", slower[0])
-    install("openmpi", slower[1])
+def test_the_cause_of_what_is_confirmed_is_looked_for(installed, measured, capsys, monkeypatch):
     asked = []
     monkeypatch.setattr(why, "cause_search", lambda *told: asked.append(told[:2]) or "why: it is the library")
-    search, ids = "plumb why 1 2", [one.id for one in slower]
+    search, ids = "plumb why 1 2", [one.id for one in installed]
     monkeypatch.setattr(why, "cause_command", lambda *both: search if [one.id for one in both[:2]] == ids else None)
     assert history("--confirm") == 1
     assert f"the cause: {search}" in capsys.readouterr().out
@@ -151,9 +139,7 @@ def test_options_of_a_confirmation_need_it(slower, tmp_path, capsys, option):
     assert f"{option[0]} goes with the records" in capsys.readouterr().err
 
 
-def test_json_has_the_confirmation_and_nothing_else_on_stdout(slower, measured, capsys):
-    install("mpi-old", slower[0])
-    install("openmpi", slower[1])
+def test_json_has_the_confirmation_and_nothing_else_on_stdout(installed, measured, capsys):
     assert history("--confirm", "--json") == 1
     out, err = capsys.readouterr()
     (line,) = map(json.loads, out.splitlines())
@@ -179,7 +165,7 @@ def test_a_stack_that_is_gone_says_what_must_be_run(slower, measured, capsys):
 
 def test_the_same_software_cannot_be_confirmed_in_pairs(place, measured, capsys):
     for number in range(22):
-        session(number, (10000.0 if number < 15 else 9000.0) + number % 3 * 10)
+        session(number, 10000.0 if number < 15 else 9000.0)
     assert history("--confirm") == 2
     assert "the software did not change" in capsys.readouterr().out
     assert measured == []
@@ -187,7 +173,7 @@ def test_the_same_software_cannot_be_confirmed_in_pairs(place, measured, capsys)
 
 def test_a_quiet_history_and_an_improvement_need_no_confirmation(place, measured, capsys):
     for number in range(22):
-        session(number, (10000.0 if number < 15 else 11000.0) + number % 3 * 10)
+        session(number, 10000.0 if number < 15 else 11000.0)
     assert history("--confirm") == 0
     assert capsys.readouterr().out.splitlines()[-1] == "Newest changes for the worse: none"
     assert measured == []
@@ -260,9 +246,7 @@ def test_the_library_a_program_loads_is_part_of_the_software():
     assert confirm.identity(model.convert(one)) != confirm.identity(model.convert(two))
 
 
-def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_alarm_open(slower):
-    install("mpi-old", slower[0])
-    install("openmpi", slower[1])
+def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_alarm_open(installed):
     calls = []
 
     def measure(both, couple, rule):
@@ -271,16 +255,16 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
 
     confirmer = confirm.Confirmer(confirm.PairedRule(), measure, why.cause_command)
     for figure in ("triad", "copy"):
-        assert confirmer.answer(*slower, figure).state == "refuted"
+        assert confirmer.answer(*installed, figure).state == "refuted"
     assert len(calls) == 1
 
-    optional = confirmer.answer(*slower, "barrier_cycles")
+    optional = confirmer.answer(*installed, "barrier_cycles")
     assert optional.state == "open"
     assert "a gate does not judge this figure" in optional.text
 
     def broken(both, couple, rule):
         raise PlumbError("no program")
 
-    answer = confirm.Confirmer(confirm.PairedRule(), broken, why.cause_command).answer(*slower, "triad")
+    answer = confirm.Confirmer(confirm.PairedRule(), broken, why.cause_command).answer(*installed, "triad")
     assert answer.state == "open"
     assert "no program" in answer.text

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import launch, record, settle, variant
+from samples import session as of_session
 from scipy import stats
+from stored import keep
 
 from plumbline.commands import cli
 from plumbline.commands import judge as command
 from plumbline.judge import from_csv, members, outliers, samples
 from plumbline.judge.members import Matrix, Nodes
 from plumbline.judge.outliers import Margins
-from plumbline.records import store
 from plumbline.records.model import convert
 from plumbline.statistics import basic, unpaired
 
@@ -113,18 +114,13 @@ def test_one_bad_launch_moves_a_summary_little():
     assert abs(summary[5]) < 0.02
 
 
-def test_a_slow_node_is_found_and_only_it():
-    (verdict,) = judge(nodes(slow={7: 1.05}))
+@pytest.mark.parametrize(("better", "ratio"), [("lower", 1.05), ("higher", 1 / 1.05)])
+def test_a_slow_node_is_found_and_only_it(better, ratio):
+    (verdict,) = judge(nodes(slow={7: ratio}, better=better))
     assert verdict.state == "FAIL"
     (finding,) = verdict.findings
     assert (finding.kind, finding.name, finding.direction) == ("node", "n7", "worse")
-    assert finding.ratio == pytest.approx(1.05, rel=0.01)
-
-
-def test_rates_are_worse_when_they_are_lower():
-    (verdict,) = judge(nodes(slow={7: 1 / 1.05}, better="higher"))
-    assert found(verdict) == {"n7"}
-    assert verdict.findings[0].ratio == pytest.approx(1 / 1.05, rel=0.01)
+    assert finding.ratio == pytest.approx(ratio, rel=0.01)
 
 
 def test_a_faster_node_is_shown_and_no_failure():
@@ -149,10 +145,14 @@ def test_small_differences_do_not_count():
 def test_a_second_mode_of_the_launches_is_no_slow_node():
     """Three of three launches in the slow mode: the members' spread alone would call that odd."""
     draw = np.random.default_rng(1)
+
+    def value(node, launched):
+        slow = node == 3 or (launched == node % 3 and node % 4 != 0)
+        return (106 if slow else 100) * math.exp(draw.normal(0, 0.004))
+
     made = Nodes("made", "lower")
     for node, launched in itertools.product(range(40), range(3)):
-        slow = node == 3 or (launched == node % 3 and node % 4 != 0)
-        made.add(f"n{node:02}", (106 if slow else 100) * math.exp(draw.normal(0, 0.004)))
+        made.add(f"n{node:02}", value(node, launched))
     (verdict,) = judge(made)
     assert not verdict.findings
     assert verdict.suspects == ("n03",)
@@ -295,14 +295,8 @@ def test_values_of_one_step_are_no_difference():
     assert not judge(made)[0].findings
     made.step = 0.001
     assert found(judge(made)[0]) == {"n3"}
-
-
-def test_equal_values_are_no_difference():
-    made = Nodes("made", "lower")
-    for node, _ in itertools.product(range(16), range(5)):
-        made.add(f"n{node}", 100.0)
-    (verdict,) = judge(made)
-    assert verdict.state == "PASS"
+    made.values["n3"] = made.values["n4"]
+    assert judge(made)[0].state == "PASS", "equal values are no difference"
 
 
 def test_a_slow_link_is_found():
@@ -391,11 +385,8 @@ def test_inverse_values_in_the_other_direction_mirror(seed):
         for _, value in values:
             other.add(node, 1 / value)
     first, second = judge(one)[0], judge(other)[0]
-    assert (first.state, found(first), found(first, "better")) == (
-        second.state,
-        found(second),
-        found(second, "better"),
-    )
+    assert first.state == second.state
+    assert all(found(first, way) == found(second, way) for way in ("worse", "better"))
 
 
 @settings(max_examples=60)
@@ -534,21 +525,12 @@ def test_bad_options(tmp_path, monkeypatch, capsys, arguments):
 
 def session(number, node, values, **changes):
     """A record of one node with these samples."""
-    launches = [launch(order, value) for order, value in enumerate(values)]
-    return record(
-        id=f"{number:012x}", session=f"s{number}", nodes=[node], campaign="night", launches=launches, **changes
-    )
+    return of_session(number, *values, nodes=[node], campaign="night", **changes)
 
 
-@pytest.fixture
-def results(tmp_path, monkeypatch):
-    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
-
-    def put(*records):
-        for one in records:
-            store.write(store.session_file("local", one["session"]), [one])
-
-    return put
+@pytest.fixture(autouse=True)
+def _empty_results(results):
+    """Records of other tests are not there."""
 
 
 def cluster(slow=3):
@@ -558,7 +540,7 @@ def cluster(slow=3):
         yield session(node, f"n{node:02}", [float(v) for v in factor * 1e4 * np.exp(draw.normal(0, 0.004, 5))])
 
 
-def test_nodes_from_records(results, capsys):
+def test_nodes_from_records(capsys):
     bad = [
         session(90, "n90", [1.0] * 5, verified=False, reasons=["rank 0 left no witness"], verdict="invalid"),
         session(91, "n91", [1.0] * 5, state="interrupted"),
@@ -567,7 +549,7 @@ def test_nodes_from_records(results, capsys):
     made = list(cluster())
     made[3]["launches"][0]["disturbed"] = True
     made[3]["host"] = {**made[3]["host"], "governor": "powersave"}
-    results(*made, *bad)
+    keep(*made, *bad)
     assert plumb_outliers("--json") == 1
     (line,) = lines(capsys)
     assert line["class"] == "local default openmpi stream_threads %placement=compact %threads=2 triad"
@@ -594,31 +576,30 @@ def test_nodes_from_records(results, capsys):
     ],
 )
 def test_what_is_not_comparable_is_another_class(change):
-    one, two = samples.nodes(
-        convert(item) for item in (session(0, "a", [1.0, 1.0]), session(1, "b", [1.0, 1.0], **change))
-    )
+    both = session(0, "a", [1.0, 1.0]), session(1, "b", [1.0, 1.0], **change)
+    one, two = samples.nodes(map(convert, both))
     assert one.name != two.name
 
 
-def test_superseded_launches_are_no_remark(results, capsys):
+def test_superseded_launches_are_no_remark(capsys):
     made = list(cluster())
     made[3]["launches"][0] |= {"disturbed": True, "superseded": True}
     made[3]["launches"][1] |= {"disturbed": True}
     settle(made[3])
-    results(*made)
+    keep(*made)
     assert plumb_outliers("--json") == 1
     assert lines(capsys)[0]["findings"][0]["notes"] == ["1 of 4 launches disturbed"]
 
 
-def test_damage_is_said_and_the_rest_judged(results, tmp_path, capsys):
-    results(*cluster())
-    (tmp_path / "local" / "torn.jsonl").write_text('{"schema": 1')
+def test_damage_is_said_and_the_rest_judged(results, capsys):
+    keep(*cluster())
+    (results / "local" / "torn.jsonl").write_text('{"schema": 1')
     assert plumb_outliers("--json") == 1
     assert "plumb: damaged record: " in capsys.readouterr().err
 
 
-def test_records_of_several_nodes_are_no_node(results, capsys):
-    results(session(0, "a", [1.0]) | {"nodes": ["a", "b"]})
+def test_records_of_several_nodes_are_no_node(capsys):
+    keep(session(0, "a", [1.0]) | {"nodes": ["a", "b"]})
     assert plumb_outliers() == 3
     assert "no verified record" in capsys.readouterr().err
 
@@ -628,32 +609,29 @@ def matrix_record(**changes):
     draw = np.random.default_rng(1)
     made = record(**changes)
     made["launches"] = [launch(order, 1.0) for order in range(4)]
-    for one in made["launches"]:
-        one["measurements"] += [
-            {
-                "metric": "latency",
-                "value": 2.0 * (1.1 if (first, second) == (2, 5) else 1.0) * math.exp(draw.normal(0, 0.005)),
-                "unit": "us",
-                "better": "lower",
-                "params": {"class": "pair:l3", "bytes": size, "first_host": "a", "second_host": "a"}
-                | {"first": first, "second": second, "first_cpu": first + 8, "second_cpu": second + 8},
-                "iterations": 100,
-            }
-            for size in (8, 4096)
-            for first, second in itertools.combinations(range(8), 2)
-        ]
+    for one, size in itertools.product(made["launches"], (8, 4096)):
+        for first, second in itertools.combinations(range(8), 2):
+            value = 2.0 * (1.1 if (first, second) == (2, 5) else 1.0) * math.exp(draw.normal(0, 0.005))
+            one["measurements"].append(
+                pair(value, "pair:l3", first, second, "a", "a", first + 8, second + 8, bytes=size)
+            )
     return settle(made)
 
 
-def test_links_from_a_record(results, capsys):
-    results(matrix_record())
+def pair(value, kind, first, second, here, there, mine, yours, **params):
+    """What the pairs kernel measures of two ranks, their hosts and CPUs."""
+    params |= {"class": kind, "first": first, "second": second, "first_host": here, "second_host": there}
+    params |= {"first_cpu": mine, "second_cpu": yours}
+    row = {"metric": "latency", "value": value, "unit": "us", "better": "lower", "params": params}
+    return {**row, "iterations": 100}
+
+
+def test_links_from_a_record(capsys):
+    keep(matrix_record())
     assert plumb_outliers("last", "--json") == 1
     first, second = lines(capsys)
-    assert (first["class"], second["class"]) == (
-        "latency pair:l3 bytes=4096 openmpi",
-        "latency pair:l3 bytes=8 openmpi",
-    )
-    for line in (first, second):
+    for line, size in ((first, 4096), (second, 8)):
+        assert line["class"] == f"latency pair:l3 bytes={size} openmpi"
         assert line["members"] == {"core": 8, "link": 28}
         assert [one["name"] for one in line["findings"]] == ["10 – 13"]
     assert plumb_outliers("0123") == 1
@@ -668,16 +646,14 @@ def nodes_record(ranks_per_node):
     ranks = [(host, cpu) for host in made["nodes"] for cpu in range(ranks_per_node)]
     for one in made["launches"]:
         for (first, (here, mine)), (second, (there, yours)) in itertools.combinations(enumerate(ranks), 2):
-            params = {"class": "pair:node" if here != there else "pair:l3", "first": first, "second": second}
-            params |= {"first_host": here, "second_host": there, "first_cpu": mine, "second_cpu": yours}
+            kind = "pair:node" if here != there else "pair:l3"
             value = 2.0 * (1.5 if here != there and "b" in (here, there) else 1.0) * math.exp(draw.normal(0, 0.005))
-            row = {"metric": "latency", "value": value, "unit": "us", "better": "lower", "params": params}
-            one["measurements"].append({**row, "iterations": 100})
+            one["measurements"].append(pair(value, kind, first, second, here, there, mine, yours))
     return settle(made)
 
 
-def test_ends_between_nodes_are_nodes(results, capsys):
-    results(nodes_record(ranks_per_node=1))
+def test_ends_between_nodes_are_nodes(capsys):
+    keep(nodes_record(ranks_per_node=1))
     assert plumb_outliers("last", "--json") == 1
     (line,) = lines(capsys)
     assert line["class"] == "latency pair:node openmpi"
@@ -692,12 +668,11 @@ def test_links_inside_nodes_are_of_cores_with_the_nodes_names():
     assert len(inside.values) == 6 * 6
     assert ("a:0", "a:1") in inside.values
     assert len(between.values) == 15
-    assert (
-        len([value for launch, value in between.values["a", "b"] if launch == 0]) == 16
-    )  # every core of the one with every core of the other
+    first = [value for launched, value in between.values["a", "b"] if launched == 0]
+    assert len(first) == 16, "every core of the one with every core of the other"
 
 
-def test_superseded_launches_are_not_in_the_matrix(results, capsys):
+def test_superseded_launches_are_not_in_the_matrix(capsys):
     """The first launch was disturbed and measured again; link 0 – 7 was slow in it, and in it only."""
     made = matrix_record()
     made["launches"] = made["launches"][:1]
@@ -712,7 +687,7 @@ def test_superseded_launches_are_not_in_the_matrix(results, capsys):
     assert small.launches() == 4
     assert max(map(len, small.values.values())) == 4
     assert max(value for values in small.values.values() for _, value in values) < 3
-    results(made)
+    keep(made)
     assert plumb_outliers("last", "--json") == 1
     assert lines(capsys)[0]["launches"] == 4
 
@@ -725,8 +700,8 @@ def test_superseded_launches_are_not_in_the_matrix(results, capsys):
         (matrix_record(state="interrupted"), "it is interrupted"),
     ],
 )
-def test_a_record_without_a_matrix_is_refused(results, capsys, made, message):
-    results(made)
+def test_a_record_without_a_matrix_is_refused(capsys, made, message):
+    keep(made)
     assert plumb_outliers("last") == 3
     assert message in capsys.readouterr().err
 

@@ -1,7 +1,5 @@
 """Figures in rows and columns by what they were measured under."""
 
-from __future__ import annotations
-
 import pytest
 from samples import barrier as measured
 
@@ -15,7 +13,7 @@ def table(records: list[model.Record], **axes: dict[str, list[str]]) -> pivot.Pi
     return pivot.table(pivot.measured(records, r"time_(?P<kind>\w+)"), axes["rows"], axes["columns"])
 
 
-def test_groups_of_a_figures_name_and_parameters_are_axes() -> None:
+def test_groups_of_a_figures_name_and_parameters_are_axes():
     records = [measured(5.0, placement="pair:l3"), measured(70.0, "time_pthread", placement="pair:l3")]
     found = table(records, rows={"kind": []}, columns={"placement": []})
     assert (found.by_row, found.rows, found.columns) == (("kind",), (("pthread",), ("spin",)), (("pair:l3",),))
@@ -23,18 +21,18 @@ def test_groups_of_a_figures_name_and_parameters_are_axes() -> None:
     assert found.unit == "ns"
 
 
-def test_an_axis_has_its_order_and_leaves_out_what_it_does_not_name() -> None:
+def test_an_axis_has_its_order_and_leaves_out_what_it_does_not_name():
     records = [measured(value, placement=name) for name, value in (("a", 1.0), ("b", 2.0), ("c", 3.0))]
     found = table(records, rows={"kind": []}, columns={"placement": ["c", "a"]})
     assert found.columns == (("c",), ("a",))
 
 
-def test_numbers_are_ordered_by_size() -> None:
+def test_numbers_are_ordered_by_size():
     records = [measured(1.0, threads=count) for count in (16, 2, 8)]
     assert table(records, rows={"kind": []}, columns={"threads": []}).columns == (("2",), ("8",), ("16",))
 
 
-def test_what_would_vary_inside_a_cell_is_named_before_the_rows() -> None:
+def test_what_would_vary_inside_a_cell_is_named_before_the_rows():
     records = [measured(1.0, placement="a"), measured(2.0, placement="a", stack="mpich")]
     found = table(records, rows={"kind": []}, columns={"placement": []})
     assert (found.added, found.by_row) == (1, ("stack", "kind"))
@@ -44,7 +42,7 @@ def test_what_would_vary_inside_a_cell_is_named_before_the_rows() -> None:
     }
 
 
-def test_a_cell_of_several_sessions_has_the_median_of_their_medians() -> None:
+def test_a_cell_of_several_sessions_has_the_median_of_their_medians():
     records = [measured(value, placement="a") for value in (1.0, 2.0, 6.0)]
     for number, record in enumerate(records):
         record.session = f"session-{number}"
@@ -54,14 +52,14 @@ def test_a_cell_of_several_sessions_has_the_median_of_their_medians() -> None:
     assert len(shown.cell.sessions) == 3
 
 
-def test_records_that_are_not_valid_are_in_no_table() -> None:
+def test_records_that_are_not_valid_are_in_no_table():
     record = measured(1.0, placement="a")
     record.verified = False
     record.reasons = ["rank 0 was elsewhere"]
     assert table([record], rows={"kind": []}, columns={"placement": []}).cells == {}
 
 
-def test_references_have_the_same_attributes() -> None:
+def test_references_have_the_same_attributes():
     entry: Entry = Published(
         test="barrier_pair", figure="time_spin", stack="intelmpi", partition="ep", params={"placement": "pair:l3"},
         value=267.0, unit="ns", better="lower", lower=-0.1, upper=0.1, source=Written(document="a paper"),
@@ -74,7 +72,7 @@ def test_references_have_the_same_attributes() -> None:
 
 
 @pytest.mark.parametrize(("plot", "drawn"), [(False, ""), (True, "▁█")])
-def test_the_text_has_the_unit_once_and_a_plot_if_asked_for(plot: bool, drawn: str) -> None:
+def test_the_text_has_the_unit_once_and_a_plot_if_asked_for(plot, drawn):
     records = [measured(1.0, threads=1), measured(9.0, threads=2)]
     text = pivot.text(table(records, rows={"kind": []}, columns={"threads": []}), plot)
     assert text.splitlines()[0] == "in ns"

@@ -1,7 +1,5 @@
 """What to write in plumb.yaml, by the reasons that others give and the threads that were seen."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

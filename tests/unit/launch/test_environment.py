@@ -1,7 +1,5 @@
 """docs/environment.md and the code name the same environment variables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,20 +51,20 @@ def rows() -> dict[str, list[str]]:
     return found
 
 
-def test_the_table_has_the_variables_of_the_code() -> None:
+def test_the_table_has_the_variables_of_the_code():
     names = in_code()
     assert set(NOT_VARIABLES) <= names, "an exception that the code no longer needs"
     assert sorted(rows()) == sorted(names - set(NOT_VARIABLES))
 
 
-def test_each_variable_is_read_where_the_table_says() -> None:
+def test_each_variable_is_read_where_the_table_says():
     for name, readers in rows().items():
         assert readers, f"{name} is read nowhere"
         for reader in readers:
             assert name in (ROOT / reader).read_text(encoding="utf-8"), f"{reader} does not read {name}"
 
 
-def test_what_a_job_may_say_of_its_gpus_is_what_the_binder_looks_at() -> None:
+def test_what_a_job_may_say_of_its_gpus_is_what_the_binder_looks_at():
     text = (ROOT / "custom-kernels/common/device_variables.c").read_text(encoding="utf-8")
     table = re.findall(r'"(\w+)"', text.partition("device_variables[DEVICE_VARIABLES")[2])
     assert tuple(table[: len(surroundings.DEVICES)]) == surroundings.DEVICES

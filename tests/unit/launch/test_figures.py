@@ -26,8 +26,11 @@ def host():
     return machine.load(f"{TOPOLOGIES}/ulysses-2x10.xml")
 
 
-def fresh(**changes):
-    return record(**{"figures": [], "verified": False, "reasons": [], "verdict": "invalid", **changes})
+def fresh(wanted=None, **changes):
+    """A record whose launches ended, of which nothing is said yet; ``wanted``: the figures of its variant."""
+    item = record(**{"figures": [], "verified": False, "reasons": [], "verdict": "invalid", **changes})
+    item["variant"]["figures"] = wanted or item["variant"]["figures"]
+    return item
 
 
 def settled(item, facts, host, references=()):
@@ -38,8 +41,7 @@ def settled(item, facts, host, references=()):
 
 
 def test_a_figure_is_the_median_of_its_launches(host):
-    item = fresh()
-    item = settled(item, {}, host)
+    item = settled(fresh(), {}, host)
     assert (item["verified"], item["verdict"], item["reasons"]) == (True, "unreferenced", [])
     figure = item["figures"][0]
     assert (figure["value"], figure["launches"], figure["samples"]) == (10100.0, 3, [10000.0, 10200.0, 10100.0])
@@ -47,32 +49,39 @@ def test_a_figure_is_the_median_of_its_launches(host):
 
 
 def test_percent_of_the_limit_of_the_packages_whose_memory_is_used(host):
-    item = fresh()
-    item = settled(item, FACTS, host)
-    assert item["figures"][0]["limit"]["value"] == 51200.0
-    assert item["figures"][0]["limit"]["percent"] == pytest.approx(19.73)
+    limit = settled(fresh(), FACTS, host)["figures"][0]["limit"]
+    assert (limit["value"], limit["percent"]) == (51200.0, pytest.approx(19.73))
 
 
 def test_one_unverified_launch_makes_the_record_invalid(host):
     bad = launch(1, 9000.0, verified=False, reasons=["rank 0 on node1 left no witness"])
-    item = fresh(launches=[launch(0, 9000.0), bad])
-    item = settled(item, {}, host)
+    item = settled(fresh(launches=[launch(0, 9000.0), bad]), {}, host)
     assert (item["verified"], item["verdict"], item["figures"]) == (False, "invalid", [])
     assert item["reasons"] == ["launch 1: rank 0 on node1 left no witness"]
 
 
-def test_no_launch_is_invalid(host):
-    item = fresh(launches=[])
-    item = settled(item, {}, host)
-    assert (item["verdict"], item["reasons"]) == ("invalid", ["no launch finished"])
+LATENCY = [{"name": "time_8B", "metric": "latency", "where": {"bytes": 8}}]
 
 
-def test_an_absent_metric_is_invalid(host):
-    item = fresh()
-    item["variant"]["figures"] = [{"name": "time_8B", "metric": "latency", "where": {"bytes": 8}}]
-    item = settled(item, {}, host)
+@pytest.mark.parametrize(
+    ("item", "facts", "reason"),
+    [
+        (fresh(launches=[]), {}, "no launch finished"),
+        (fresh(LATENCY), {}, "time_8B is absent: no latency at bytes=8"),
+        (fresh(launches=[launch(0, math.inf)]), {}, ""),
+        (fresh(launches=[launch(0, -1.0)]), {}, ""),
+        (fresh(launches=[launch(0, math.nan)]), {}, ""),
+        (
+            fresh(launches=[launch(0, 60000.0)]),
+            FACTS,
+            "above the physical limit 51200 MB/s (1 packages x 2 channels x 3200 MT/s x 8 B)",
+        ),
+    ],
+)
+def test_without_a_launch_a_metric_or_a_possible_rate_a_record_is_invalid(host, item, facts, reason):
+    item = settled(item, facts, host)
     assert item["verdict"] == "invalid"
-    assert "time_8B is absent: no latency at bytes=8" in item["reasons"][0]
+    assert reason in item["reasons"][0]
 
 
 OPTIONAL = [
@@ -87,47 +96,24 @@ def with_cycles(order, **changes):
     return one
 
 
-def test_an_optional_figure_that_no_launch_has_is_no_fault(host):
-    item = fresh()
-    item["variant"]["figures"] = OPTIONAL
-    item = settled(item, {}, host)
-    assert (item["verdict"], item["reasons"]) == ("unreferenced", [])
-    assert [figure["name"] for figure in item["figures"]] == ["triad"]
-
-
-def test_an_optional_figure_is_a_figure_where_it_is_reported(host):
-    item = fresh(launches=[with_cycles(0), with_cycles(1)])
-    item["variant"]["figures"] = OPTIONAL
-    item = settled(item, {}, host)
-    assert [figure["name"] for figure in item["figures"]] == ["triad", "cycles"]
-    assert item["figures"][1]["samples"] == [270.0, 270.0]
-
-
-def test_an_optional_figure_that_some_launches_lack_is_invalid(host):
-    item = fresh(launches=[with_cycles(0), launch(1, 9000.0)])
-    item["variant"]["figures"] = OPTIONAL
-    item = settled(item, {}, host)
-    assert item["verdict"] == "invalid"
-    assert item["reasons"] == ["figure cycles is absent: no cycles at any size (launch 1)"]
-    item = fresh(launches=[with_cycles(0, superseded=True), launch(1, 9000.0)])
-    item["variant"]["figures"] = OPTIONAL
-    item = settled(item, {}, host)
-    assert item["reasons"] == []
-
-
-@pytest.mark.parametrize("value", [math.inf, -1.0, math.nan])
-def test_what_is_no_rate_is_invalid(host, value):
-    item = fresh(launches=[launch(0, value)])
-    item = settled(item, {}, host)
-    assert item["verdict"] == "invalid"
+def test_an_optional_figure_is_one_where_every_launch_that_counts_reports_it_and_absent_from_some_it_is_a_fault(host):
+    absent = settled(fresh(OPTIONAL), {}, host)
+    assert (absent["verdict"], absent["reasons"]) == ("unreferenced", [])
+    assert [figure["name"] for figure in absent["figures"]] == ["triad"]
+    every = settled(fresh(OPTIONAL, launches=[with_cycles(0), with_cycles(1)]), {}, host)
+    assert [figure["name"] for figure in every["figures"]] == ["triad", "cycles"]
+    assert every["figures"][1]["samples"] == [270.0, 270.0]
+    some = settled(fresh(OPTIONAL, launches=[with_cycles(0), launch(1, 9000.0)]), {}, host)
+    assert some["verdict"] == "invalid"
+    assert some["reasons"] == ["figure cycles is absent: no cycles at any size (launch 1)"]
+    superseded = fresh(OPTIONAL, launches=[with_cycles(0, superseded=True), launch(1, 9000.0)])
+    assert settled(superseded, {}, host)["reasons"] == []
 
 
 def table(order, *values):
+    (row,) = launch(order, 1.0)["measurements"]
     names = ("triad", "copy", "scale", "add")
-    rows = [
-        {"metric": name, "value": value, "unit": "MB/s", "better": "higher", "params": {}, "iterations": 10}
-        for name, value in zip(names, values, strict=False)
-    ]
+    rows = [{**row, "metric": name, "value": value} for name, value in zip(names, values, strict=False)]
     return launch(order, 1.0, measurements=rows)
 
 
@@ -200,22 +186,12 @@ def test_values_of_few_digits_and_counts_may_repeat(host, unit, value, step):
     assert settled(of_unit(unit, *[value] * 50, **more), {}, host)["reasons"] == []
 
 
-def test_above_the_physical_limit_is_invalid(host):
-    item = fresh(launches=[launch(0, 60000.0)])
-    item = settled(item, FACTS, host)
-    assert item["verdict"] == "invalid"
-    assert "above the physical limit 51200 MB/s (1 packages x 2 channels x 3200 MT/s x 8 B)" in item["reasons"][0]
-
-
 def test_the_best_of_a_curve_follows_the_direction(host):
-    rows = [
-        {"metric": "latency", "value": v, "unit": "us", "better": "lower", "params": {"bytes": b}, "iterations": 1}
-        for b, v in ((1, 2.0), (2, 1.0), (4, 3.0))
-    ]
-    item = fresh(launches=[launch(0, 1.0, measurements=rows)])
-    item["variant"]["figures"] = [{"name": "best", "metric": "latency", "where": {}}]
-    item = settled(item, {}, host)
-    assert item["figures"][0]["value"] == 1.0
+    row = {"metric": "latency", "unit": "us", "better": "lower", "iterations": 1}
+    rows = [{**row, "value": value, "params": {"bytes": size}} for size, value in ((1, 2.0), (2, 1.0), (4, 3.0))]
+    best = [{"name": "best", "metric": "latency", "where": {}}]
+    item = fresh(best, launches=[launch(0, 1.0, measurements=rows)])
+    assert settled(item, {}, host)["figures"][0]["value"] == 1.0
 
 
 @pytest.mark.parametrize(

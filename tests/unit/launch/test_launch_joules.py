@@ -1,7 +1,5 @@
 """Joules of a launch over several nodes, by Slurm's accounting: sacct and scontrol are made up after their manuals."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
@@ -51,7 +49,7 @@ def used(nodes: int = 2) -> hosts.Used:
     return hosts.Meter(nodes, {**os.environ, "SLURM_JOB_ID": "7"}).used()
 
 
-def test_the_step_that_is_new_is_the_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_step_that_is_new_is_the_launch(tmp_path, monkeypatch):
     """It comes late, and is seen while it still runs."""
     new = [OLD, OLD, OLD + "7.1|RUNNING|2|{T}|\n", OLD + "7.1|COMPLETED|2|{T}|1234\n"]
     asked = cluster(tmp_path, monkeypatch, *new)
@@ -71,28 +69,26 @@ def test_the_step_that_is_new_is_the_launch(tmp_path: Path, monkeypatch: pytest.
         ("7.1|COMPLETED|2|1700000000|88\n", "has no entry of it"),
     ],
 )
-def test_what_is_not_the_whole_launch_is_no_energy_and_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: str, said: str
-) -> None:
+def test_what_is_not_the_whole_launch_is_no_energy_and_said(tmp_path, monkeypatch, new, said):
     monkeypatch.setattr(hosts, "LATE_S", 0)
     cluster(tmp_path, monkeypatch, OLD, OLD + new)
     assert used() == hosts.Used(remarks=(f"no joules: {SOURCE} {said}",))
 
 
-def test_a_database_that_does_not_answer_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_does_not_answer_is_said(tmp_path, monkeypatch):
     cluster(tmp_path, monkeypatch, "")
     (remark,) = used().remarks
     assert "sacct failed: sacct: error: no database" in remark
 
 
 @pytest.mark.parametrize("plugin", ["acct_gather_energy/none", "(null)"])
-def test_without_a_plugin_nothing_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: str) -> None:
+def test_without_a_plugin_nothing_is_asked(tmp_path, monkeypatch, plugin):
     asked = cluster(tmp_path, monkeypatch, OLD, plugin=plugin)
     assert used() == hosts.Used()
     assert not asked.exists()
 
 
-def test_one_node_has_its_own_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_node_has_its_own_counters(tmp_path, monkeypatch):
     asked = cluster(tmp_path, monkeypatch, OLD)
     values = iter([5, 42_000_005])
     meter = energy.Meter("powercap", (energy.Counter("package-0", lambda: next(values), None),))

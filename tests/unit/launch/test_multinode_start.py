@@ -1,7 +1,5 @@
 """Hosts of a launch, ranks started by srun, and what every node says of itself, with made-up launchers."""
 
-from __future__ import annotations
-
 import os
 import sys
 

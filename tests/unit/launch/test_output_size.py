@@ -46,14 +46,6 @@ def test_a_file_of_gigabytes_is_refused(tmp_path, monkeypatch):
         made.texts()
 
 
-def test_output_below_the_bound_is_whole(tmp_path):
-    (tmp_path / "output").mkdir()
-    (tmp_path / "output" / "0").write_text("whole\n")
-    kept = Output(tmp_path, FAMILY)
-    assert kept.of_ranks() == ["whole\n"]
-    kept.refuse_excess()
-
-
 @pytest.mark.parametrize("rules", [
     {"figures": {"time": {"pattern": "took (?:([0-9]+)+)+$"}}},
     {**RULES, "checks": [{"pattern": "(a+)+$"}]},

@@ -1,7 +1,5 @@
 """What a launch waited for: the witness is asked by a signal and names the MPI call of every thread."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Which files of a program count as those of a launch: what it wrote after its begin, wherever that is."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -1,7 +1,5 @@
 """A gate that is killed while it prepares: its folder holds a whole state, or is begun anew; one line says which."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -46,7 +44,7 @@ def killed_at(change: int, folder: Path) -> bool:
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-def test_whenever_it_is_killed_the_folder_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_whenever_it_is_killed_the_folder_can_be_used(tmp_path, capsys):
     change = 0
     while killed_at(change, folder := tmp_path / str(change)):
         if (folder / GATE.file).exists():
@@ -64,7 +62,7 @@ def test_whenever_it_is_killed_the_folder_can_be_used(tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize("name", [".notes.12", ".thesis.new"])
-def test_a_folder_of_somebody_is_not_taken_for_what_a_kill_left(name: str, tmp_path: Path) -> None:
+def test_a_folder_of_somebody_is_not_taken_for_what_a_kill_left(name, tmp_path):
     (tmp_path / name).mkdir()
     (tmp_path / name / "thesis.txt").touch()
     with pytest.raises(PlumbError, match="is not empty"):

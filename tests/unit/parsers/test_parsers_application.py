@@ -1,7 +1,5 @@
 """How the figures of a program of plumb.yaml are found, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

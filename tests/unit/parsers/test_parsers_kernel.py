@@ -1,7 +1,5 @@
 """Output of our own kernels: whole and right, or an error."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path
@@ -32,13 +30,13 @@ def changed(*path: Any, value: Any) -> str:
 @pytest.mark.parametrize(
     ("file", "count"), [("pi-mpich.json", 1), ("rank_map-mpich.json", 4), ("collective-mpich.json", 20)]
 )
-def test_stored_outputs_are_parsed_whole(file: str, count: int) -> None:
+def test_stored_outputs_are_parsed_whole(file, count):
     found = parse("kernel", (OUTPUTS / file).read_text(encoding="utf-8"), {"kernel": file.split("-")[0]})
     assert len(found) == count
     assert all(isinstance(item, Measurement) and item.iterations for item in found)
 
 
-def test_remarks_are_the_kernels_own_words() -> None:
+def test_remarks_are_the_kernels_own_words():
     said = changed("remarks", value=["BLAS: OpenBLAS 0.3.34"])
     assert len(parse("kernel", said)) == 1
     assert remarks("kernel", said) == ["BLAS: OpenBLAS 0.3.34"]
@@ -46,7 +44,7 @@ def test_remarks_are_the_kernels_own_words() -> None:
     assert remarks("osu", "# OSU MPI Latency Test") == []
 
 
-def test_what_the_kernels_own_model_gives_stands_beside_the_figure() -> None:
+def test_what_the_kernels_own_model_gives_stands_beside_the_figure():
     (plain,) = parse("kernel", changed("measurements", 0, "limit", value=None))
     assert plain.model is msgspec.UNSET
     (held,) = parse("kernel", changed("measurements", 0, "limit", value=2.5))
@@ -61,7 +59,7 @@ def test_what_the_kernels_own_model_gives_stands_beside_the_figure() -> None:
         ({"threads": 9}, "kernel: ran with threads = 1, 9 was asked for"),
     ],
 )
-def test_what_the_output_contradicts_is_an_error(context: dict[str, Any], line: str) -> None:
+def test_what_the_output_contradicts_is_an_error(context, line):
     with pytest.raises(ParseError, match=line):
         parse("kernel", PI, context)
 
@@ -90,12 +88,12 @@ def test_what_the_output_contradicts_is_an_error(context: dict[str, Any], line: 
         ("MPI_ABORT was invoked on rank 0\n" + PI, "the run failed"),
     ],
 )
-def test_anything_else_is_an_error(text: str, line: str) -> None:
+def test_anything_else_is_an_error(text, line):
     with pytest.raises(ParseError, match=line):
         parse("kernel", text)
 
 
 @given(st.integers(0, len(PI) - 2))
-def test_no_truncated_output_is_a_result(length: int) -> None:
+def test_no_truncated_output_is_a_result(length):
     with pytest.raises(ParseError):
         parse("kernel", PI[:length])

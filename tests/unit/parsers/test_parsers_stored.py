@@ -1,7 +1,5 @@
 """Every stored output is parsed whole, and no mutilated one is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -112,7 +110,7 @@ def ident(case: tuple[str, str, dict[str, Any], int]) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=ident)
-def test_stored_output_is_parsed_whole(case: tuple[str, str, dict[str, Any], int]) -> None:
+def test_stored_output_is_parsed_whole(case):
     parser, name, context, count = case
     found = parse(parser, TEXTS[name], context)
     assert len(found) == count
@@ -124,12 +122,12 @@ def test_stored_output_is_parsed_whole(case: tuple[str, str, dict[str, Any], int
         assert parser == "osu" or (one.iterations or 0) > 0
 
 
-def test_every_stored_output_is_used() -> None:
+def test_every_stored_output_is_used():
     used = {name for _, name, _, _ in CASES}
     assert set(TEXTS) == used | set(ERRORS)
 
 
-def test_stored_outputs_name_no_machine() -> None:
+def test_stored_outputs_name_no_machine():
     for name, text in TEXTS.items():
         assert not re.search(r"/(?:tmp|work|home|root)/", text), name
 
@@ -165,26 +163,26 @@ def test_stored_outputs_name_no_machine() -> None:
         ("osu/error-validation-handmade", {"last_bytes": 4096}, "validation failed"),
     ],
 )
-def test_error_output_is_refused_with_its_reason(name: str, context: dict[str, Any], reason: str) -> None:
+def test_error_output_is_refused_with_its_reason(name, context, reason):
     with pytest.raises(ParseError, match=reason):
         parse(name.split("/")[0], TEXTS[name], context)
 
 
 @pytest.mark.parametrize("name", ERRORS)
 @pytest.mark.parametrize("parser", ["stream", "imb", "osu"])
-def test_no_parser_accepts_an_error_output(name: str, parser: str) -> None:
+def test_no_parser_accepts_an_error_output(name, parser):
     with pytest.raises(ParseError):
         parse(parser, TEXTS[name], {"last_bytes": 4096})
 
 
 @pytest.mark.parametrize("parser", ["stream", "imb", "osu"])
 @pytest.mark.parametrize("text", ["", "\n", "Killed\n", "\0\xff", "1 2 3\n", "#\n" * 50])
-def test_no_output_is_an_error(parser: str, text: str) -> None:
+def test_no_output_is_an_error(parser, text):
     with pytest.raises(ParseError):
         parse(parser, text)
 
 
-def test_unknown_parser() -> None:
+def test_unknown_parser():
     with pytest.raises(ParseError, match=r"unknown parser 'hpl'.*stream"):
         parse("hpl", "", {})
 
@@ -198,7 +196,7 @@ def outcome(parser: str, text: str, context: dict[str, Any]) -> list[Measurement
 
 
 @pytest.mark.parametrize("case", CASES, ids=ident)
-def test_truncated_at_any_line(case: tuple[str, str, dict[str, Any], int]) -> None:
+def test_truncated_at_any_line(case):
     """A part of an output is refused, or holds all that the whole one holds."""
     parser, name, context, _ = case
     lines = TEXTS[name].splitlines(keepends=True)
@@ -213,7 +211,7 @@ def test_truncated_at_any_line(case: tuple[str, str, dict[str, Any], int]) -> No
 
 @settings(max_examples=300)
 @given(case=st.sampled_from(CASES), where=st.floats(0, 1, exclude_max=True))
-def test_truncated_at_any_character(case: tuple[str, str, dict[str, Any], int], where: float) -> None:
+def test_truncated_at_any_character(case, where):
     parser, name, context, _ = case
     text = TEXTS[name]
     found = outcome(parser, text[: int(where * len(text))], context)
@@ -222,7 +220,7 @@ def test_truncated_at_any_character(case: tuple[str, str, dict[str, Any], int], 
 
 @settings(max_examples=300)
 @given(case=st.sampled_from(CASES), data=st.data())
-def test_without_any_row_of_the_table(case: tuple[str, str, dict[str, Any], int], data: st.DataObject) -> None:
+def test_without_any_row_of_the_table(case, data):
     """A lost line is noticed, or did not matter."""
     parser, name, context, _ = case
     lines = TEXTS[name].splitlines(keepends=True)
@@ -239,9 +237,7 @@ def test_without_any_row_of_the_table(case: tuple[str, str, dict[str, Any], int]
 
 @settings(max_examples=300)
 @given(case=st.sampled_from(CASES), data=st.data())
-def test_any_damage_ends_in_a_parse_error_or_a_result(
-    case: tuple[str, str, dict[str, Any], int], data: st.DataObject
-) -> None:
+def test_any_damage_ends_in_a_parse_error_or_a_result(case, data):
     parser, name, context, _ = case
     text = TEXTS[name]
     start = data.draw(st.integers(0, len(text)))
@@ -259,13 +255,13 @@ def test_any_damage_ends_in_a_parse_error_or_a_result(
         st.one_of(st.none(), st.integers(), st.text(max_size=5), st.booleans()),
     ),
 )
-def test_arbitrary_text_never_raises_anything_else(parser: str, text: str, context: dict[str, Any]) -> None:
+def test_arbitrary_text_never_raises_anything_else(parser, text, context):
     assert outcome(parser, text, context) is None
 
 
 @settings(max_examples=100)
 @given(case=st.sampled_from(CASES), data=st.data())
-def test_two_ranks_in_one_text_are_refused(case: tuple[str, str, dict[str, Any], int], data: st.DataObject) -> None:
+def test_two_ranks_in_one_text_are_refused(case, data):
     """Two copies of an output, interleaved line by line in any way, are never taken for one."""
     parser, name, context, _ = case
     lines = TEXTS[name].splitlines(keepends=True)
@@ -277,7 +273,7 @@ def test_two_ranks_in_one_text_are_refused(case: tuple[str, str, dict[str, Any],
     assert outcome(parser, "".join(merged), context) is None
 
 
-def test_a_parse_error_is_an_error_for_people() -> None:
+def test_a_parse_error_is_an_error_for_people():
     with pytest.raises(PlumbError) as caught:
         parse("stream", "", {})
     assert "\n" not in str(caught.value)
@@ -295,9 +291,7 @@ SAID = (
 
 @pytest.mark.parametrize("said", SAID)
 @pytest.mark.parametrize("case", CASES[::7], ids=ident)
-def test_lines_of_a_library_among_the_figures_are_no_figures(
-    case: tuple[str, str, dict[str, Any], int], said: str
-) -> None:
+def test_lines_of_a_library_among_the_figures_are_no_figures(case, said):
     parser, name, context, _ = case
     rows = TEXTS[name].splitlines(keepends=True)
     among = "".join(f"{said}\n{row}" for row in rows) + said
@@ -312,7 +306,7 @@ def test_lines_of_a_library_among_the_figures_are_no_figures(
         "node1: UCX WARN no device",
     ],
 )
-def test_errors_of_a_library_and_halves_of_lines_are_still_garbled_output(said: str) -> None:
+def test_errors_of_a_library_and_halves_of_lines_are_still_garbled_output(said):
     text = TEXTS["osu/mpich-c-latency"].splitlines(keepends=True)
     among = "".join(text[:-3]) + text[-3].rstrip("\n") + said + "\n" + "".join(text[-2:])
     with pytest.raises(ParseError):

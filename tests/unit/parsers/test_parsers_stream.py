@@ -1,7 +1,5 @@
 """STREAM: values, and every guard broken on purpose."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -17,7 +15,7 @@ ONE = (STORED / "openmpi-1rank.txt").read_text()
 RULE = "-" * 61
 
 
-def test_values_of_two_threads() -> None:
+def test_values_of_two_threads():
     params = {"array_elements": 1000000, "threads": 2}
     assert parse("stream", TWO, {"threads": 2, "array_elements": 1000000})[::3] == [
         Measurement("copy", 136677.9, "MB/s", "higher", params, 5),
@@ -25,7 +23,7 @@ def test_values_of_two_threads() -> None:
     ]
 
 
-def test_without_openmp_there_is_no_thread_count() -> None:
+def test_without_openmp_there_is_no_thread_count():
     found = parse("stream", (STORED / "gcc-serial.txt").read_text(), {"threads": 1})
     assert [one.metric for one in found] == ["copy", "scale", "add", "triad"]
     assert found[3].value == 55676.6
@@ -70,14 +68,14 @@ def test_without_openmp_there_is_no_thread_count() -> None:
         (r"\Z", "Abort(1) on node 0 (rank 0): died\n", "the run failed"),
     ],
 )
-def test_each_guard(pattern: str, replacement: str, reason: str) -> None:
+def test_each_guard(pattern, replacement, reason):
     damaged = re.sub(pattern, replacement.replace("\\n", "\n"), TWO, count=1)
     assert damaged != TWO
     with pytest.raises(ParseError, match=reason):
         parse("stream", damaged, {})
 
 
-def test_what_was_asked_for_must_have_run() -> None:
+def test_what_was_asked_for_must_have_run():
     with pytest.raises(ParseError, match="ran with threads = 2, 4 was asked for"):
         parse("stream", TWO, {"threads": 4})
     with pytest.raises(ParseError, match="array_elements = 1000000, 80 was asked for"):
@@ -86,7 +84,7 @@ def test_what_was_asked_for_must_have_run() -> None:
         parse("stream", TWO, {"threads": "2"})
 
 
-def test_combine_adds_up_the_ranks() -> None:
+def test_combine_adds_up_the_ranks():
     first, second = parse("stream", ONE), parse("stream", (STORED / "mpich-1rank.txt").read_text())
     triad = stream.combine([first, second])[3]
     assert triad.value == pytest.approx(35494.8 + 36698.2)
@@ -94,7 +92,7 @@ def test_combine_adds_up_the_ranks() -> None:
     assert stream.combine([first])[0].value == first[0].value
 
 
-def test_combine_refuses_ranks_that_ran_other_things() -> None:
+def test_combine_refuses_ranks_that_ran_other_things():
     one = parse("stream", ONE)
     with pytest.raises(ParseError, match="no rank"):
         stream.combine([])
@@ -111,14 +109,14 @@ def test_combine_refuses_ranks_that_ran_other_things() -> None:
         ({"value": -1.0}, "not a finite"),
     ],
 )
-def test_a_measurement_checks_itself(change: dict[str, object], reason: str) -> None:
+def test_a_measurement_checks_itself(change, reason):
     sound = {"metric": "triad", "value": 1.0, "unit": "MB/s", "better": "higher", "params": {}}
     assert msgspec.to_builtins(measured(**sound)) == {**sound, "iterations": None}  # type: ignore[arg-type]
     with pytest.raises(ParseError, match=reason):
         measured(**{**sound, **change})  # type: ignore[arg-type]
 
 
-def test_an_output_of_version_5_9() -> None:
+def test_an_output_of_version_5_9():
     text = re.sub(r"STREAM version.*", "STREAM version $Revision: 5.9 $", (STORED / "gcc-2thread.txt").read_text())
     for new, old in (
         (r"(Array size = \d+) \(elements\), Offset = 0 \(elements\)", r"\1, Offset = 0"),

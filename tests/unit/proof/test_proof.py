@@ -65,6 +65,10 @@ int main(int argc, char **argv) {
 """
 
 
+#: of the command, as its own process
+MAIN = "from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
+
+
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("programs")
@@ -78,8 +82,7 @@ def programs(tmp_path_factory):
 
 def prove(*words, **options):
     """The status of ``plumb prove``, and its streams."""
-    code = "import sys; from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "prove", *map(str, words)]
+    command = [sys.executable, "-c", f"import sys; {MAIN}", "prove", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
@@ -225,8 +228,7 @@ def test_signals_reach_the_command_and_are_not_ours(number, tmp_path):
         f"signal.signal({number.value}, lambda *_: sys.exit(5))\n"
         "print('ready', flush=True)\nfor _ in range(600): time.sleep(0.1)\n"
     )
-    code = "import sys; from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "prove", "--", sys.executable, str(script)]
+    command = [sys.executable, "-c", f"import sys; {MAIN}", "prove", "--", sys.executable, str(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as child:
         assert child.stdout.readline() == b"ready\n"
         os.kill(child.pid, number)
@@ -243,10 +245,7 @@ def test_a_key_of_the_terminal_reaches_the_command_once(tmp_path):
         "while not count: time.sleep(0.1)\n"
         "time.sleep(0.5)\nprint(len(count), flush=True)\n"
     )
-    code = (
-        "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-        "from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
-    )
+    code = f"import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {MAIN}"
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", code, "prove", "--", sys.executable, str(script)]
     pipes = {"stdin": theirs, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

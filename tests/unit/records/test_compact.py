@@ -18,12 +18,6 @@ from plumbline.records import compact, query, store
 from plumbline.records.store import Damage
 
 
-@pytest.fixture
-def results(tmp_path, monkeypatch):
-    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-    return tmp_path / "results"
-
-
 def write(number, month=1, **changes):
     """A session of two records."""
     records = [

@@ -1,7 +1,5 @@
 """A profiled launch is not a measurement: no figure, reference or pair comes of it, whatever its record says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -34,7 +32,7 @@ def record(values: list[float], verdict: str, profiled: bool = True, ident: str 
 
 
 @given(VALUES, VERDICTS)
-def test_no_reader_takes_its_figures(values: list[float], verdict: str) -> None:
+def test_no_reader_takes_its_figures(values, verdict):
     """Lists, histories, outliers and calibration know the record as invalid, whole or as a row."""
     for taken in (record(values, verdict), record(values, verdict).row()):
         assert not taken.is_valid
@@ -46,7 +44,7 @@ def test_no_reader_takes_its_figures(values: list[float], verdict: str) -> None:
 
 
 @given(VALUES, VERDICTS)
-def test_a_stored_one_with_figures_is_damage(values: list[float], verdict: str) -> None:
+def test_a_stored_one_with_figures_is_damage(values, verdict):
     """Figures or measurements in such a record were put there."""
     file = Path("session.jsonl")
     for line in model.encode([record(values, verdict)]).splitlines(keepends=True):
@@ -59,7 +57,7 @@ def test_a_stored_one_with_figures_is_damage(values: list[float], verdict: str) 
 
 
 @given(VALUES, VERDICTS, st.booleans(), st.booleans())
-def test_no_side_of_a_gate(values: list[float], verdict: str, first: bool, second: bool) -> None:
+def test_no_side_of_a_gate(values, verdict, first, second):
     """A pair with one is INVALID, whichever side it is on."""
     sides = [record(values, verdict, profiled, f"{number:012d}") for number, profiled in enumerate((first, second))]
     for side, one in enumerate(sides):
@@ -70,7 +68,7 @@ def test_no_side_of_a_gate(values: list[float], verdict: str, first: bool, secon
 
 
 @given(VALUES)
-def test_settling_makes_no_figure(values: list[float]) -> None:
+def test_settling_makes_no_figure(values):
     """Even where the launches hold measurements."""
     one = record(values, "within")
     host = machine.load("package:1 core:2 pu:1")
@@ -79,7 +77,7 @@ def test_settling_makes_no_figure(values: list[float]) -> None:
     assert one.verified
 
 
-def test_only_a_profiled_variant_may_have_no_figure() -> None:
+def test_only_a_profiled_variant_may_have_no_figure():
     """And only that may have output that is not read."""
     for changes in ({"figures": []}, {"parser": "none"}):
         checked(samples.variant(profiled=True, **changes), "x")
@@ -89,7 +87,7 @@ def test_only_a_profiled_variant_may_have_no_figure() -> None:
             checked(samples.variant(profiled=False, **changes), "x")
 
 
-def test_records_of_earlier_versions_are_not_profiled() -> None:
+def test_records_of_earlier_versions_are_not_profiled():
     """Their variants do not have the member, and lines that are written now do not either."""
     one = model.convert(samples.record())
     assert not one.is_profiled

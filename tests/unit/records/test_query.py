@@ -22,12 +22,6 @@ from plumbline.records.model import convert, document
 from plumbline.records.query import Selection
 
 
-@pytest.fixture
-def results(tmp_path, monkeypatch):
-    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-    return tmp_path / "results"
-
-
 def put(results, files):
     """Write ``files`` (lists of lines) as session files, in an empty folder."""
     folder = results / "local"

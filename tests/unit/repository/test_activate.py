@@ -1,7 +1,5 @@
 """`. ./activate` in bash and zsh."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -53,6 +51,20 @@ def test_variables_from_any_directory(shell, checkout, options):
 def test_relative_path(shell, checkout):
     done = start(shell, f". ./activate; {SHOW}", cwd=checkout)
     assert done.stdout.split("|")[0] == f"{checkout}/site-configs/settings.py"
+
+
+def test_by_a_link(shell, checkout, tmp_path):
+    (tmp_path / "link").symlink_to(checkout / "activate")
+    done = start(shell, f". '{tmp_path}/link'; {SHOW}")
+    assert done.stdout.split("|")[0] == f"{checkout}/site-configs/settings.py", done.stderr
+
+
+@pytest.mark.skipif(shutil.which("dash") is None, reason="no dash")
+def test_another_shell_is_one_line(checkout):
+    done = subprocess.run(["dash", "-c", f". '{checkout}/activate'"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("plumb: activate is for bash and zsh: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_search_path_of_cd_does_not_lead_elsewhere(shell, checkout, tmp_path):

@@ -1,7 +1,5 @@
 """The recipes of docs/adding.md work: their diffs are applied to a copy, and the commands below them are run there."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -102,7 +100,7 @@ def run(title: str, folder: Path) -> str:
     return printed
 
 
-def test_a_column(copy: Path) -> None:
+def test_a_column(copy):
     assert "ranks" not in [column.title for column in summary.VARIANTS.columns]
     apply(section("A column"), copy)
     header = next(line for line in run("A column", copy).splitlines() if "placement" in line)
@@ -110,7 +108,7 @@ def test_a_column(copy: Path) -> None:
     assert "ranks" in (copy / "tests/golden/commands/list.txt").read_text(encoding="utf-8")
 
 
-def test_an_extra_with_a_command(copy: Path) -> None:
+def test_an_extra_with_a_command(copy):
     assert "census" not in COMMANDS
     apply(section("An extra"), copy)
     printed = run("An extra", copy)
@@ -118,7 +116,7 @@ def test_an_extra_with_a_command(copy: Path) -> None:
     assert "3 kept, 0 broken" in printed
 
 
-def test_an_mpi_library(copy: Path) -> None:
+def test_an_mpi_library(copy):
     assert "examplempi" not in mpi.TABLE
     apply(section("An MPI library"), copy)
     run("An MPI library", copy)
@@ -133,13 +131,13 @@ def test_an_mpi_library(copy: Path) -> None:
     assert subprocess.check_output(command, cwd=copy, text=True, env={"PYTHONPATH": str(copy)}) == "5 mpich\n"
 
 
-def test_a_diff_that_no_longer_fits_is_an_error(copy: Path) -> None:
+def test_a_diff_that_no_longer_fits_is_an_error(copy):
     with pytest.raises(AssertionError, match=r"pyproject\.toml does not have these lines once"):
         apply("```diff\n+++ pyproject.toml\n nowhere\n+x\n```\n", copy)
 
 
 @pytest.mark.parametrize("name", ["adding", "architecture", "contributing"])
-def test_files_and_names_of_the_page_are_there(name: str) -> None:
+def test_files_and_names_of_the_page_are_there(name):
     """Paths are those of the checkout, or below one of :data:`BASES`."""
     text = (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
     named = {

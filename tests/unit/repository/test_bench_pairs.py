@@ -1,7 +1,5 @@
 """The comparison of interleaved launches: its interval holds what it says, its verdicts follow the interval."""
 
-from __future__ import annotations
-
 import json
 import random
 import sys
@@ -23,17 +21,17 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.parametrize(("count", "low", "high"), [(6, 0, 5), (10, 1, 8), (20, 5, 14), (30, 9, 20)])
-def test_interval_is_that_of_the_tables(pairs: ModuleType, count: int, low: int, high: int) -> None:
+def test_interval_is_that_of_the_tables(pairs, count, low, high):
     """The order statistics that every table of the sign test has for 95 %."""
     assert pairs.interval(range(count)) == (low, high)
 
 
-def test_too_few_pairs_have_no_interval(pairs: ModuleType) -> None:
+def test_too_few_pairs_have_no_interval(pairs):
     with pytest.raises(ValueError, match="5 pairs have no 95 % interval"):
         pairs.interval(range(5))
 
 
-def test_interval_covers_the_median(pairs: ModuleType) -> None:
+def test_interval_covers_the_median(pairs):
     draw = random.Random(5)  # noqa: S311 - a simulation
     trials = 2000
     hits = 0
@@ -43,7 +41,7 @@ def test_interval_covers_the_median(pairs: ModuleType) -> None:
     assert hits >= 0.95 * trials - 3 * (trials * 0.05 * 0.95) ** 0.5
 
 
-def test_launches_are_interleaved_and_the_first_ones_thrown_away(pairs: ModuleType) -> None:
+def test_launches_are_interleaved_and_the_first_ones_thrown_away(pairs):
     order: list[str] = []
 
     def run(name: str, value: float) -> float:
@@ -69,11 +67,11 @@ def test_launches_are_interleaved_and_the_first_ones_thrown_away(pairs: ModuleTy
         (1.02, 1.01, 1.03, "lower", "missed"),
     ],
 )
-def test_verdicts(pairs: ModuleType, median: float, low: float, high: float, better: str, verdict: str) -> None:
+def test_verdicts(pairs, median, low, high, better, verdict):
     assert pairs.Ratio(median, low, high, 9, 1.0, 1.0, better).verdict(1.0) == verdict
 
 
-def test_the_table_and_the_status_name_what_was_missed(pairs: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_and_the_status_name_what_was_missed(pairs, capsys):
     missed = pairs.Ratio(0.90, 0.88, 0.92, 9, 90.0, 100.0, "higher")
     assert pairs.report(lambda: {"triad": (missed, 1.0)}, "MB/s") == 1
     out = capsys.readouterr().out
@@ -86,7 +84,7 @@ def test_the_table_and_the_status_name_what_was_missed(pairs: ModuleType, capsys
     assert pairs.report(fails, "MB/s") == 2
 
 
-def test_a_figure_is_one_row_of_a_kernel(pairs: ModuleType) -> None:
+def test_a_figure_is_one_row_of_a_kernel(pairs):
     rows = [{"metric": "time", "value": value, "params": {"threads": value}} for value in (1, 2)]
     text = json.dumps({"measurements": rows})
     assert pairs.figure(text, "time", threads=2) == 2.0
@@ -94,13 +92,13 @@ def test_a_figure_is_one_row_of_a_kernel(pairs: ModuleType) -> None:
         pairs.figure(text, "time")
 
 
-def test_a_launch_that_fails_is_an_error(pairs: ModuleType) -> None:
+def test_a_launch_that_fails_is_an_error(pairs):
     with pytest.raises(PlumbError, match="exit status 3: broken"):
         pairs.launch(["sh", "-c", "echo broken >&2; exit 3"])
     assert pairs.launch(["printenv", "PLUMB_X"], {"PLUMB_X": "1"}) == "1\n"
 
 
-def test_what_the_other_programs_print_is_read(pairs: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_other_programs_print_is_read(pairs, monkeypatch):
     monkeypatch.delitem(sys.modules, "membw", raising=False)
     import membw
 
@@ -120,9 +118,7 @@ def test_what_the_other_programs_print_is_read(pairs: ModuleType, monkeypatch: p
         ("fpu sse2", "stream_mem_sse"),
     ],
 )
-def test_likwid_runs_the_widest_kernel(
-    pairs: ModuleType, monkeypatch: pytest.MonkeyPatch, flags: str, kernel: str
-) -> None:
+def test_likwid_runs_the_widest_kernel(pairs, monkeypatch, flags, kernel):
     monkeypatch.delitem(sys.modules, "membw", raising=False)
     import membw
 

@@ -1,7 +1,5 @@
 """The JSON writer of the C programs (custom-kernels/common/json.c), compiled into a program of its own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import changed
 import pytest
+from own_code import git
 
 from plumbline.base import paths
 
@@ -67,9 +68,8 @@ def test_what_everything_depends_on_runs_everything(selection):
 
 
 def test_only_files_of_the_top_folder_have_no_owner():
-    tracked = subprocess.run(
-        ["git", "-C", paths.root(), "ls-files"], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    command = ["git", "-C", paths.root(), "ls-files"]
+    tracked = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     starts = [*(start for start, _ in changed.OWNERS), *changed.EVERYTHING, *changed.TESTED]
     starts += ["plumbline/", "custom-kernels/", "tests/data/", "tests/support/"]
     assert [path for path in tracked if "/" in path and not path.startswith(tuple(starts))] == [
@@ -96,11 +96,8 @@ def test_every_test_is_chosen_by_a_change_of_something(selection):
 
 def test_no_commit_and_a_wrong_one(monkeypatch, tmp_path):
     monkeypatch.setattr(changed, "ROOT", tmp_path)
-    for words in (
-        ["init", "-q"],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "a"],
-    ):
-        subprocess.run(["git", "-C", tmp_path, *words], check=True)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "a")
     with pytest.raises(subprocess.CalledProcessError):
         changed.changes("nosuch")
     (tmp_path / "new").touch()
@@ -109,8 +106,7 @@ def test_no_commit_and_a_wrong_one(monkeypatch, tmp_path):
 
 def test_modules_of_the_tests_have_names_of_their_own():
     """Tests put folders on the path of modules: of two with one name, the order of tests would choose."""
-    folders = ("attacks", "bed", "bench", "e2e", "golden", "kernels", "rates", "support", "unit")
-    files = [file for folder in folders for file in (paths.root() / "tests" / folder).rglob("*.py")]
-    others = {"testbed", "foreign"}  # a package, and programs
-    names = [file.stem for file in files if file.stem != "conftest" and not others & set(file.parts)]
+    others = {"testbed", "foreign", "data"}  # a package, and programs
+    files = [file for file in (paths.root() / "tests").rglob("*.py") if not others & set(file.parts)]
+    names = [file.stem for file in files if file.stem not in ("conftest", "__init__")]
     assert sorted({name for name in names if names.count(name) > 1}) == []

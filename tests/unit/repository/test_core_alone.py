@@ -1,7 +1,5 @@
 """The core works without the extras: in a copy of the package from which their folder was removed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The package declares all that it imports, and works where pip installed it alone: no checkout, no other package."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import os
@@ -56,7 +54,7 @@ def required(distribution: metadata.Distribution, extras: Iterable[str] = ("",))
             yield canonical(needed.name), needed.extras
 
 
-def test_recipes_of_spack_and_easybuild_follow_the_package() -> None:
+def test_recipes_of_spack_and_easybuild_follow_the_package():
     locks = (ROOT / "requirements.txt").read_text() + (ROOT / "requirements-dev.txt").read_text()
     recipes = ROOT / "spack-env" / "package" / "spack_repo" / "plumbline" / "packages"
     (easybuild,) = ROOT.glob(f"docs/examples/Plumbline-{__version__}.eb")
@@ -65,9 +63,8 @@ def test_recipes_of_spack_and_easybuild_follow_the_package() -> None:
         assert all(digest in locks for digest in re.findall("[0-9a-f]{64}", file.read_text())), file
     spack = (recipes / "py_plumbline_hpc" / "package.py").read_text()
     project = (ROOT / "pyproject.toml").read_text()
-    for name in re.findall(
-        r'"([\w.-]+)', re.search(r"^dependencies = \[(.*?)\]", project, re.DOTALL | re.MULTILINE)[1]
-    ):
+    needed = re.search(r"^dependencies = \[(.*?)\]", project, re.DOTALL | re.MULTILINE)[1]
+    for name in re.findall(r'"([\w.-]+)', needed):
         assert f'"{canonical(name)}"' in spack, name
 
 
@@ -114,29 +111,26 @@ def link(distribution: metadata.Distribution, place: Path) -> None:
             (place / top).symlink_to(target)
 
 
-def test_every_import_is_declared_and_every_dependency_is_imported() -> None:
+def test_every_import_is_declared_and_every_dependency_is_imported():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     blocks = re.findall(r"^(?:dependencies|campaign) = \[(.*?)\]$", text, re.DOTALL | re.MULTILINE)
     declared = {canonical(re.split(r"[\[<>=!~ ]", name)[0]) for name in re.findall(r'"([^"]+)"', " ".join(blocks))}
     assert declared == imported() - ASKED_FOR | INSTALLERS
 
 
-def test_set_up_and_the_package_have_no_dependency_twice() -> None:
+def test_set_up_and_the_package_have_no_dependency_twice():
     lines = (ROOT / "requirements.in").read_text(encoding="utf-8").splitlines()
     tools = {canonical(re.split(r"[<>=!~ ]", line)[0]) for line in lines if line and not line.startswith("#")}
     assert not tools & imported()
     lock = (ROOT / "requirements.txt").read_text(encoding="utf-8")
-    assert {
-        canonical(name) for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)
-    } >= tools | imported() - ASKED_FOR
+    locked = {canonical(name) for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)}
+    assert locked >= tools | imported() - ASKED_FOR
 
 
 def run(installed: Path, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PLUMB_", "PYTHON", "XDG_"))}
-    command = [str(installed / "bin" / "plumb"), *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=home, env={**clean, "HOME": str(home)}
-    )
+    command, around = [str(installed / "bin" / "plumb"), *words], {**clean, "HOME": str(home)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=home, env=around)
 
 
 @pytest.mark.parametrize(
@@ -153,9 +147,7 @@ def run(installed: Path, home: Path, *words: str) -> subprocess.CompletedProcess
         ("gate --baseline HEAD --candidate HEAD", 3, "commits of the suite need a checkout of it"),
     ],
 )
-def test_an_installed_package_needs_nothing_else(
-    words: str, status: int | None, said: str, installed: Path, tmp_path: Path
-) -> None:
+def test_an_installed_package_needs_nothing_else(words, status, said, installed, tmp_path):
     values = [10 + place % 7 / 100 for place in range(90)]
     pairs = (f"a,{value},{values[(place + 3) % 90]}\n" for place, value in enumerate(values))
     (tmp_path / "pairs.csv").write_text(f"series,baseline,candidate\n{''.join(pairs)}")

@@ -1,7 +1,5 @@
 """The examples in docstrings hold."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 
@@ -18,7 +16,7 @@ MODULES = sorted(
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_in_docstrings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_in_docstrings(name, capsys):
     done = doctest.testmod(importlib.import_module(name))
     assert done.attempted > 0
     assert done.failed == 0, capsys.readouterr().out

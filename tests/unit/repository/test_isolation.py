@@ -1,7 +1,5 @@
 """What a user's shell exports leads no script and no Python of ours elsewhere: CDPATH, PYTHONPATH, modules here."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -28,7 +26,7 @@ def shell_scripts() -> list[Path]:
 
 
 @pytest.mark.skipif(git.top(ROOT) is None, reason="needs the list of tracked files")
-def test_no_shell_script_follows_the_search_path_of_cd() -> None:
+def test_no_shell_script_follows_the_search_path_of_cd():
     scripts = shell_scripts()
     assert {"activate", "job.sh", "run", "bootstrap.sh", "health.sh"} <= {file.name for file in scripts}
     wrong = [
@@ -40,7 +38,7 @@ def test_no_shell_script_follows_the_search_path_of_cd() -> None:
     assert not wrong
 
 
-def test_a_script_finds_its_folder_whatever_cdpath_is(tmp_path: Path) -> None:
+def test_a_script_finds_its_folder_whatever_cdpath_is(tmp_path):
     script = tmp_path / "here" / "plumbline" / "schedulers" / "health" / "health.sh"
     script.parent.mkdir(parents=True)
     script.write_text((paths.package() / "schedulers/health/health.sh").read_text(encoding="utf-8"))
@@ -52,7 +50,7 @@ def test_a_script_finds_its_folder_whatever_cdpath_is(tmp_path: Path) -> None:
     assert f"found by {script.parent}\n" in done.stdout, done.stderr
 
 
-def test_our_own_python_is_started_isolated() -> None:
+def test_our_own_python_is_started_isolated():
     wrong = [
         f"{file.relative_to(ROOT)}: {found.group()}"
         for file in sorted(paths.package().rglob("*.py"))

@@ -1,9 +1,8 @@
 """Set-up files: Makefile, bootstrap, locks."""
 
-from __future__ import annotations
-
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -64,6 +63,31 @@ def test_set_up_measures_ceilings_unless_told_otherwise():
         assert f"-e 'plumb_ceilings_measure={value}'" in done.stdout
 
 
+def test_targets_do_not_run_beside_one_another(tmp_path):
+    """What measures ceilings, and what changes the virtual environment, ends before the next begins."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    log = "#!/bin/sh\necho begin >>log; sleep 0.3; echo end >>log\n"
+    for name in ("tests/lint.sh", ".venv/bin/mkdocs", ".venv/.stamp", ".venv/.stamp-dev"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(log)
+        (tmp_path / name).chmod(0o755)
+    words = ["make", "-j2", "-o", ".venv/.stamp-dev", "lint", "docs"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert (tmp_path / "log").read_text().split() == ["begin", "end"] * 2
+
+
+def test_a_check_that_is_not_installed_is_no_success(tmp_path):
+    """But shellcheck, which has no wheel for aarch64."""
+    for name in ("bash", "env", "dirname", "find", "grep", "mktemp", "rm", "cat"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    command = [str(ROOT / "tests/lint.sh")]
+    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.split(": ")[:2]) == (1, ["lint", "failed"]), done.stderr
+    assert "mypy" in done.stderr
+    assert "shellcheck" not in done.stderr
+
+
 def bootstrap(tmp_path, version):
     """Run bootstrap.sh with a Python that claims to be ``version``."""
     fake = tmp_path / "python"
@@ -72,10 +96,8 @@ def bootstrap(tmp_path, version):
     script = tmp_path / "playbooks" / "bootstrap.sh"
     script.parent.mkdir()
     script.write_text((ROOT / "playbooks/bootstrap.sh").read_text())
-    environment = {**os.environ, "PYTHON": str(fake)}
-    return subprocess.run(
-        ["bash", str(script), "requirements.txt"], capture_output=True, text=True, env=environment, check=False
-    )
+    words, around = ["bash", str(script), "requirements.txt"], {**os.environ, "PYTHON": str(fake)}
+    return subprocess.run(words, capture_output=True, text=True, env=around, check=False)
 
 
 def test_old_python_is_refused_in_one_line(tmp_path):

@@ -46,13 +46,10 @@ def test_a_digest_has_titles_rows_and_ends_of_tables():
     rows = [["copy", "1.0"], ["scale", "2.0"], ["triad", None]]
     section = {"is": "section", "title": "All", "pieces": [{**table, "rows": rows}]}
     lines = [line.rpartition(" #")[0] for line in page_words.digest({"sections": [section]})]
-    assert lines[1:] == [
-        "  section “All”",
-        "    table “Figures”: 3 rows of (name | GB/s): copy | 1.0; triad | –",
-    ]
+    assert lines[1:] == ["  section “All”", "    table “Figures”: 3 rows of (name | GB/s): copy | 1.0; triad | –"]
 
 
-def test_differences_name_the_place_and_both_texts():
+def test_differences_name_the_place_both_texts_and_new_pages(tmp_path):
     old = {"is": "table", "caption": "Figures", "rows": [["copy", "1.0"], ["add", "3.0"], ["scale", "2.0"]]}
     new = {**old, "rows": [["copy", "1.5"], ["scale", "2.0"], ["triad", "4.0"]]}
     assert list(page_words.differences({"sections": [old]}, {"sections": [new]})) == [
@@ -60,9 +57,6 @@ def test_differences_name_the_place_and_both_texts():
         "“Figures”: gone: add 3.0",
         "“Figures”: new: triad 4.0",
     ]
-
-
-def test_differences_of_folders_name_new_pages(tmp_path):
     for folder, names in (("old", "ab"), ("new", "bc")):
         (tmp_path / folder).mkdir()
         for name in names:

@@ -1,7 +1,5 @@
 """Tests that run at once: who waits for whom, what stays together, and what an interrupt leaves."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -54,7 +52,7 @@ def start(folder: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=environment)
 
 
-def test_a_test_that_measures_has_the_machine_alone(tmp_path: Path) -> None:
+def test_a_test_that_measures_has_the_machine_alone(tmp_path):
     for number in range(3):
         (tmp_path / f"test_{number}.py").write_text(TESTS)
     with start(tmp_path) as process:
@@ -126,7 +124,7 @@ def test_unit(number):
 """
 
 
-def test_files_of_launches_follow_one_another(tmp_path: Path) -> None:
+def test_files_of_launches_follow_one_another(tmp_path):
     """Two of them at once would wait for the turns of each other, and the machine for both."""
     units = {"unit/test_c": UNIT.format(name="0"), "unit/test_d": UNIT.format(name="2")}
     for name, text in {"e2e/test_a": FIRST, "e2e/test_b": SECOND, **units}.items():
@@ -140,7 +138,7 @@ def test_files_of_launches_follow_one_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the kernel does not say who waits for a lock")
-def test_others_go_on_while_one_that_wants_the_machine_waits_for_the_bed(tmp_path: Path) -> None:
+def test_others_go_on_while_one_that_wants_the_machine_waits_for_the_bed(tmp_path):
     for name, text in {"bed/test_bed": ON_THE_BED, "one/test_alone": ALONE, "two/test_others": OTHERS}.items():
         file = tmp_path / f"tests/{name}.py"
         file.parent.mkdir(parents=True)
@@ -151,7 +149,7 @@ def test_others_go_on_while_one_that_wants_the_machine_waits_for_the_bed(tmp_pat
     assert "6 passed" in output.splitlines()[-1]
 
 
-def test_files_with_tests_that_want_the_machine_come_last() -> None:
+def test_files_with_tests_that_want_the_machine_come_last():
     def item(path: str, alone: bool = False) -> SimpleNamespace:
         return SimpleNamespace(path=path, nodeid=f"{path}::t", get_closest_marker=lambda name: alone or None)
 
@@ -174,7 +172,7 @@ def test_hangs():
 """
 
 
-def test_an_interrupt_ends_what_the_tests_started(tmp_path: Path) -> None:
+def test_an_interrupt_ends_what_the_tests_started(tmp_path):
     (tmp_path / "test_one.py").write_text(HANGING.format(marker=str(tmp_path)))
     with start(tmp_path, "-n", "1", "--testrunuid", tmp_path.name + "-run") as process:
         processes.wait_until((tmp_path / "started").exists, "a test that hangs", of=process)
@@ -185,7 +183,7 @@ def test_an_interrupt_ends_what_the_tests_started(tmp_path: Path) -> None:
     assert processes.carrying(tmp_path.name + "-run") == []
 
 
-def test_every_file_of_the_bed_is_one_that_waits_for_the_others() -> None:
+def test_every_file_of_the_bed_is_one_that_waits_for_the_others():
     """The bed is one, and two files that use it at once find it busy, or end the faults of each other."""
     folder = Path(__file__).resolve().parents[2] / "bed"
     using = [file for file in folder.glob("test_*.py") if "bed: Bed" in file.read_text() or "(bed" in file.read_text()]

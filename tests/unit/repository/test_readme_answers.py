@@ -1,7 +1,5 @@
 """The commands of the README's five questions answer them, on the records that its own two commands leave."""
 
-from __future__ import annotations
-
 import gzip
 import re
 

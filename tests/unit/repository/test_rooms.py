@@ -1,7 +1,5 @@
 """Each kind of knowledge has one room: what is a scheduler's in plumbline/schedulers, what is a host's in host."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import io
@@ -10,7 +8,6 @@ import tokenize
 from pathlib import Path
 
 from plumbline import schedulers
-from plumbline.base import paths
 
 PACKAGE = Path(schedulers.__file__).resolve().parents[1]
 #: programs of schedulers, and how their variables begin; the schedulers' own names come from the table
@@ -77,7 +74,7 @@ def test_the_rule_finds_a_name():
     assert found_in(text) == {"squeue", "pbs_jobid"}
 
 
-def test_proc_and_sys_are_read_in_the_room_of_the_host() -> None:
+def test_proc_and_sys_are_read_in_the_room_of_the_host():
     """But for what the processes of a launch have mapped."""
     begins = re.compile(r"/(proc|sys)(/|$)")
     texts = {str(file.relative_to(PACKAGE)): file.read_text() for file in PACKAGE.rglob("*.py")}
@@ -89,12 +86,6 @@ def test_proc_and_sys_are_read_in_the_room_of_the_host() -> None:
     }
     assert "host/proc.py" in readers
     assert {name for name in readers if not name.startswith(("host/", "launch/"))} == set()
-
-
-def test_test_files_have_names_of_their_own() -> None:
-    """Pytest imports them by their names."""
-    names = [file.name for file in (paths.root() / "tests").rglob("test_*.py")]
-    assert sorted(name for name in set(names) if names.count(name) > 1) == []
 
 
 #: modules of commands/ that are not commands

@@ -1,7 +1,5 @@
 """What is known of MPI library families stands in plumbline/mpi, and agrees with the schemas and the C sources."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -14,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import mpi, schedulers
+from plumbline import mpi
 from plumbline.base import paths
 
 ROOM = paths.root() / "plumbline"
@@ -47,27 +45,27 @@ def names_in(file: Path) -> Iterator[str]:
             before = token.type
 
 
-def test_no_family_is_named_outside_of_the_room() -> None:
+def test_no_family_is_named_outside_of_the_room():
     files = (file for file in ROOM.rglob("*.py") if not file.is_relative_to(ROOM / "mpi"))
     found = {str(file.relative_to(ROOM)): list(names_in(file)) for file in files}
     assert {name: places for name, places in found.items() if places and name not in EXCEPTIONS} == {}
     assert [name for name in EXCEPTIONS if not found[name]] == [], "an exception that is none any more"
 
 
-def test_no_page_or_script_names_a_family() -> None:
+def test_no_page_or_script_names_a_family():
     kinds = (".js", ".css", ".html", ".sh")
     files = [file for file in ROOM.rglob("*") if file.suffix in kinds and "vendor" not in file.parts]
     assert files
     assert [str(file) for file in files if NAMES.search(file.read_text(encoding="utf-8"))] == []
 
 
-def test_the_rule_finds_a_name(tmp_path: Path) -> None:
+def test_the_rule_finds_a_name(tmp_path):
     file = tmp_path / "a.py"
     file.write_text('"""openmpi."""\n# mpich\nx = "I_MPI_PIN"\ny = f"{x} openmpi"\n')
     assert [name.split()[-1] for name in names_in(file)] == ["I_MPI_", "openmpi"]
 
 
-def test_c_and_python_have_the_same_rank_variables() -> None:
+def test_c_and_python_have_the_same_rank_variables():
     text = (paths.root() / "custom-kernels/common/rank_variables.c").read_text(encoding="utf-8")
     table = text[text.index("rank_variables[][RANK_COLUMNS]") : text.index("};")]
     rows = [re.findall(r'NULL|"(\w+)"', row) for row in re.findall(r"\{([^{}]*)\}", table)]
@@ -77,7 +75,7 @@ def test_c_and_python_have_the_same_rank_variables() -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in mpi.RANK_VARIABLES if row.local_rank], ids=lambda row: row.local_rank)
-def test_binder_and_witness_read_every_row(row: schedulers.RankVariables, tmp_path: Path) -> None:
+def test_binder_and_witness_read_every_row(row, tmp_path):
     told = {row.rank: "5", row.local_rank: "0", row.local_size: "1", row.size: "8"}
     environment = {name: value for name, value in told.items() if name}
     command = [str(paths.binder()), "--placement", "none", "--witness", str(tmp_path), "--", "sleep", "0"]
@@ -86,6 +84,6 @@ def test_binder_and_witness_read_every_row(row: schedulers.RankVariables, tmp_pa
     assert (seen["rank"], seen["local_rank"], seen["size"]) == (5, 0, 8 if row.size else -1)
 
 
-def test_c_files_have_names_of_their_own() -> None:
+def test_c_files_have_names_of_their_own():
     names = Counter(file.name for file in (paths.root() / "custom-kernels").rglob("*.[ch]"))
     assert [name for name, count in names.items() if count > 1] == []

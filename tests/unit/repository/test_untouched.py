@@ -1,7 +1,5 @@
 """The guard against tests that leave something among a user's data."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -40,13 +38,13 @@ def run(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     ],
     ids=["new", "changed", "removed", "folder"],
 )
-def test_a_run_that_changes_the_checkout_fails_and_names_what(tmp_path: Path, line: str, named: str) -> None:
+def test_a_run_that_changes_the_checkout_fails_and_names_what(tmp_path, line, named):
     done = run(tmp_path, line)
     assert done.returncode == 1, done.stdout
     assert named in done.stdout.splitlines()
     assert "1 passed" in done.stdout
 
 
-def test_a_run_that_changes_nothing_passes(tmp_path: Path) -> None:
+def test_a_run_that_changes_nothing_passes(tmp_path):
     done = run(tmp_path, "assert list(Path('checkout').rglob('a.jsonl'))")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -3,8 +3,6 @@
 It counts, or looks at the cause; what it has to wait for it waits for by ``wait_until`` of ``tests/support``.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import subprocess
@@ -72,7 +70,7 @@ def is_span(node: ast.AST, clocks: Collection[str], spans: Collection[str] = ())
         "if (took := time.monotonic() - began) or True:\n    assert took < LIMIT / 2",
     ],
 )
-def test_an_assertion_that_something_was_quick_is_noticed(text: str) -> None:
+def test_an_assertion_that_something_was_quick_is_noticed(text):
     assert [*quick(text)]
 
 
@@ -85,11 +83,11 @@ def test_an_assertion_that_something_was_quick_is_noticed(text: str) -> None:
         "assert end - begin < 5",
     ],
 )
-def test_a_time_that_a_slow_machine_only_makes_longer_is_allowed(text: str) -> None:
+def test_a_time_that_a_slow_machine_only_makes_longer_is_allowed(text):
     assert [*quick(text)] == []
 
 
-def test_no_test_asserts_that_something_was_quick() -> None:
+def test_no_test_asserts_that_something_was_quick():
     files = [file for file in TESTS.rglob("*.py") if "data" not in file.parts]
     places = [(file, line) for file in files for line in quick(file.read_text(encoding="utf-8"))]
     assert [f"{file.relative_to(TESTS.parent)}:{line}" for file, line in places] == []
@@ -97,7 +95,17 @@ def test_no_test_asserts_that_something_was_quick() -> None:
 
 #: where the limit is what is looked at, or who waits asks again, or skips
 SHORT = {"tests/bed/test_bed.py", "tests/bed/testbed/access.py", "tests/e2e/test_spack.py"}
-WAITS = {"run", "communicate", "wait", "wait_until", "wait_gone", "check_output", "create_connection", "urlopen"}
+WAITS = {
+    "run",
+    "ended",
+    "communicate",
+    "wait",
+    "wait_until",
+    "wait_gone",
+    "check_output",
+    "create_connection",
+    "urlopen",
+}
 
 
 def short(text: str) -> Iterator[int]:
@@ -111,13 +119,13 @@ def short(text: str) -> Iterator[int]:
                 yield node.lineno
 
 
-def test_no_wait_is_shorter_than_a_slow_machine_may_need() -> None:
+def test_no_wait_is_shorter_than_a_slow_machine_may_need():
     assert [*short("done = run(words, timeout=30)\nwait_until(so, 'it', 5)\nrun(words, timeout=60)")] == [1, 2]
     files = {str(file.relative_to(TESTS.parent)): file for file in TESTS.rglob("*.py") if "data" not in file.parts}
     assert {name for name, file in files.items() if [*short(file.read_text(encoding="utf-8"))]} == SHORT
 
 
-def test_who_waits_in_vain_says_for_what_and_what_the_process_printed() -> None:
+def test_who_waits_in_vain_says_for_what_and_what_the_process_printed():
     command = ["sh", "-c", "echo no room >&2; exit 3"]
     with (
         subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process,

@@ -4,8 +4,6 @@ The programs are fakes that keep a node's state and reason as the real ones do; 
 real Slurm is asked on the test bed.
 """
 
-from __future__ import annotations
-
 import os
 import runpy
 import shutil
@@ -40,7 +38,7 @@ PROGRAMS = {
             'echo "     comment = $(cat reason)"; [ ! -s jobs ] || echo "     jobs = $(cat jobs)/0"; exit; }\n'
             '[ $# -gt 1 ] || exit 1; echo "$*" >>calls; case $1 in -o) echo offline >state; echo "$3" >reason ;; '
             "-r) echo free >state; : >reason ;; esac"
-        ),
+        )
     },
     "flux": {
         "flux": (
@@ -48,7 +46,7 @@ PROGRAMS = {
             '"resource undrain") echo "$*" >>calls; : >state; : >reason ;; '
             '"resource drain") if [ "$3" = -n ]; then [ ! -s state ] || echo "$(cat state)|$(cat reason)"; else '
             'echo "$*" >>calls; echo drained >state; echo "$4" >reason; fi ;; *) exit 1 ;; esac'
-        ),
+        )
     },
     "sge": {
         "qselect": (
@@ -62,6 +60,7 @@ PROGRAMS = {
 #: what the state is of a node that takes jobs, and of one that somebody else took out of work
 STATES = {"slurm": ("idle", "drained"), "pbs": ("free", "offline"), "flux": ("", "drained"), "sge": ("", "d")}
 SUBMISSIONS = "plumb-check: memory is 70 GB/s"
+SLOW, GOOD = [{"memory": 70.0}] * 5, [FINE] * 5
 
 
 @dataclass
@@ -98,7 +97,7 @@ def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return made
 
 
-def test_what_was_drained_is_resumed(fake: Fake) -> None:
+def test_what_was_drained_is_resumed(fake):
     scheduler = schedulers.named(fake.name)
     assert scheduler.drain("n1", "memory is 70 GB/s") == f"n1 is drained: {SUBMISSIONS}"
     assert fake.get("state").rstrip("*") == STATES[fake.name][1]
@@ -111,7 +110,7 @@ def test_what_was_drained_is_resumed(fake: Fake) -> None:
     assert len(fake.get("calls").splitlines()) == 2
 
 
-def test_what_somebody_else_has_drained_is_left_alone(fake: Fake) -> None:
+def test_what_somebody_else_has_drained_is_left_alone(fake):
     fake.set(STATES[fake.name][1], "DIMM is replaced on Monday")
     scheduler = schedulers.named(fake.name)
     assert "left as it is" in scheduler.drain("n1", "memory is 70 GB/s")
@@ -120,14 +119,14 @@ def test_what_somebody_else_has_drained_is_left_alone(fake: Fake) -> None:
     assert fake.get("calls") == ""
 
 
-def test_jobs_are_seen(fake: Fake) -> None:
+def test_jobs_are_seen(fake):
     assert fake.ask("jobs", "n1").returncode == 0
     fake.set(STATES[fake.name][0], jobs="4711")
     found = fake.ask("jobs", "n1")
     assert (found.returncode, found.stdout) == (1, "job 4711\n")
 
 
-def test_nobody_can_say(fake: Fake) -> None:
+def test_nobody_can_say(fake):
     for program in (fake.folder / "bin").iterdir():
         program.write_text("#!/bin/sh\nexit 1\n")
     assert fake.ask("jobs", "n1").returncode == 2
@@ -136,13 +135,13 @@ def test_nobody_can_say(fake: Fake) -> None:
 
 
 @pytest.mark.parametrize("words", [["drain", "n1"], ["resume"], ["jobs", "a", "b"], ["burn", "n1"], []])
-def test_other_words_are_refused(fake: Fake, words: list[str]) -> None:
+def test_other_words_are_refused(fake, words):
     done = fake.ask(*words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert fake.get("calls") == ""
 
 
-def test_by_the_command(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_by_the_command(fake, capsys):
     own = ["--scheduler", fake.name, "--node", "n1"]
     assert cli.main(["nodes", "drain", *own, "--reason", "memory is 70 GB/s"]) == 0
     assert cli.main(["nodes", "resume", *own]) == 0
@@ -154,7 +153,7 @@ def test_by_the_command(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("fake", ["slurm"], indirect=True)
-def test_headings_of_clusters_are_neither_jobs_nor_states(fake: Fake) -> None:
+def test_headings_of_clusters_are_neither_jobs_nor_states(fake):
     """Where SLURM_CLUSTERS is set, squeue and sinfo begin with ``CLUSTER: name``, with -h too."""
     for name in ("squeue", "sinfo"):
         program = fake.folder / "bin" / name
@@ -190,64 +189,50 @@ class TestTheCheckOnANode:
         assert done.returncode == 0, done
         return done.stdout + done.stderr
 
-    def test_twice_slow_is_drained_and_fine_again_is_resumed(self, fake: Fake) -> None:
-        self.installed(fake, *[{"memory": 70.0}] * 5)
+    def test_twice_slow_is_drained_and_fine_again_is_resumed(self, fake):
+        self.installed(fake, *SLOW)
         assert "found once: memory is 70 GB/s" in self.check(fake)
         assert fake.get("calls") == ""
         assert "n1 is bad: memory is 70 GB/s" in self.check(fake, every="86400")
         assert fake.get("state").rstrip("*") == STATES[fake.name][1]
-        self.installed(fake, *[FINE] * 5)
+        self.installed(fake, *GOOD)
         assert self.check(fake, every="86400") == "n1 takes jobs again\n"
         assert fake.get("state") == STATES[fake.name][0]
 
-    def test_slow_fine_slow_is_not_twice(self, fake: Fake) -> None:
+    def test_slow_fine_slow_is_not_twice(self, fake):
         for given in ({"memory": 70.0}, FINE, {"memory": 70.0}):
             self.installed(fake, *[given] * 5)
             self.check(fake)
         assert fake.get("calls") == ""
 
-    def test_a_doubt_changes_nothing(self, fake: Fake) -> None:
+    def test_a_doubt_changes_nothing(self, fake):
         fake.set(STATES[fake.name][1], "somebody's note")
         self.installed(fake, FINE)
         for _ in range(2):
             assert "there are 1 of 5 rounds" in self.check(fake)
         assert (fake.get("calls"), fake.get("reason")) == ("", "somebody's note")
 
-    def test_beside_a_job_nothing_is_measured_or_changed(self, fake: Fake) -> None:
-        self.installed(fake, *[{"memory": 70.0}] * 5)
+    def test_beside_a_job_nothing_is_measured_or_changed(self, fake):
+        self.installed(fake, *SLOW)
         self.check(fake)
         fake.set(STATES[fake.name][0], jobs="4711")
         for _ in range(3):
             assert self.check(fake) == ""
         assert fake.get("calls") == ""
 
-    def test_a_fine_node_is_not_measured_again_at_once(self, fake: Fake) -> None:
-        self.installed(fake, *[FINE] * 5)
-        self.check(fake)
-        first = (fake.folder / "kept" / "last").read_text()
-        self.check(fake, every="86400")
-        assert (fake.folder / "kept" / "last").read_text() == first
-
-    def test_a_fine_node_is_measured_again_when_its_time_is_over(self, fake: Fake) -> None:
-        self.installed(fake, *[FINE] * 5)
+    @pytest.mark.parametrize(
+        ("later", "every", "again"), [(0, "86400", False), (-1000, "900", True), (315360000, "86400", True)]
+    )
+    def test_a_fine_node_is_measured_again_when_its_time_is_over_or_of_the_future(self, fake, later, every, again):
+        self.installed(fake, *GOOD)
         self.check(fake)
         kept = fake.folder / "kept" / "last"
         word = kept.read_text().split()[2]
-        kept.write_text(first := kept.read_text().replace(word, str(float(word) - 1000), 1))
-        self.check(fake, every="900")
-        assert kept.read_text() != first
+        kept.write_text(first := kept.read_text().replace(word, str(float(word) + later), 1))
+        self.check(fake, every=every)
+        assert (kept.read_text() != first) is again
 
-    def test_a_fine_node_of_the_future_is_measured_now(self, fake: Fake) -> None:
-        self.installed(fake, *[FINE] * 5)
-        self.check(fake)
-        kept = fake.folder / "kept" / "last"
-        word = kept.read_text().split()[2]
-        kept.write_text(kept.read_text().replace(word, str(float(word) + 315360000), 1))
-        self.installed(fake, *[{"memory": 70.0}] * 5)
-        assert "found once: memory is 70 GB/s" in self.check(fake, every="86400")
-        assert "n1 is bad: memory is 70 GB/s" in self.check(fake, every="86400")
-
-    def test_without_a_runner_nothing_is_drained(self, fake: Fake) -> None:
+    def test_without_a_runner_nothing_is_drained(self, fake):
         self.installed(fake, FINE)
         for text in ("exit 1", "kill -9 $$", "echo nonsense; exit 1"):
             (fake.folder / "plumb-check").write_text(f"#!/bin/sh\n{text}\n")
@@ -257,12 +242,12 @@ class TestTheCheckOnANode:
 
 
 @pytest.mark.parametrize("fake", ["pbs"], indirect=True)
-def test_the_hook_of_pbs_changes_what_a_node_may_not(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hook_of_pbs_changes_what_a_node_may_not(fake, monkeypatch):
     """On the node pbsnodes may only read (OpenPBS 23.06.06: "Unauthorized Request"): the hook is told what to do."""
     program = fake.folder / "bin" / "pbsnodes"
     program.write_text(program.read_text().replace("#!/bin/sh\n", "#!/bin/sh\ncase $1 in -[or]) exit 1 ;; esac\n"))
     check = TestTheCheckOnANode()
-    check.installed(fake, *[{"memory": 70.0}] * 5)
+    check.installed(fake, *SLOW)
     assert "found once: memory is 70 GB/s" in check.check(fake, "hook", "n1")
     told, _, logged = check.check(fake, "hook", "n1").partition("\n")
     assert told.startswith("offline plumb-check: memory is 70 GB/s")
@@ -271,7 +256,7 @@ def test_the_hook_of_pbs_changes_what_a_node_may_not(fake: Fake, monkeypatch: py
     assert (node.state, node.comment) == ("ND_OFFLINE", told.removeprefix("offline ").strip())
     fake.set("offline", node.comment)
     assert check.check(fake, "hook", "n1") == f"{logged}n1 is offline: left as it is\n"
-    check.installed(fake, *[FINE] * 5)
+    check.installed(fake, *GOOD)
     assert check.check(fake, "hook", "n1") == "free\n"
     node = hooked(monkeypatch, "free\n")
     assert (node.state, node.comment) == ("ND_FREE", None)
@@ -283,12 +268,9 @@ def test_the_hook_of_pbs_changes_what_a_node_may_not(fake: Fake, monkeypatch: py
 def hooked(monkeypatch: pytest.MonkeyPatch, told: str) -> SimpleNamespace:
     """What the role's hook sets of its node, where the check told it so."""
     node = SimpleNamespace()
-    pbs = SimpleNamespace(
-        ND_OFFLINE="ND_OFFLINE",
-        ND_FREE="ND_FREE",
-        get_local_nodename=lambda: "n1",
-        event=lambda: SimpleNamespace(vnode_list={"n1": node}),
-    )
+    states = {name: name for name in ("ND_OFFLINE", "ND_FREE")}
+    event = SimpleNamespace(vnode_list={"n1": node})
+    pbs = SimpleNamespace(**states, get_local_nodename=lambda: "n1", event=lambda: event)
     done = subprocess.CompletedProcess([], 0, told.encode(), b"")
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "pbs", pbs)
@@ -297,10 +279,10 @@ def hooked(monkeypatch: pytest.MonkeyPatch, told: str) -> SimpleNamespace:
     return node
 
 
-def test_grid_engines_load_sensor(tmp_path: Path) -> None:
+def test_grid_engines_load_sensor(tmp_path):
     """A report for each line that is read; bad after two measurements in a row."""
     fake = Fake("sge", tmp_path)
-    TestTheCheckOnANode().installed(fake, *[{"memory": 70.0}] * 5)
+    TestTheCheckOnANode().installed(fake, *SLOW)
     class_file(tmp_path, f"member {os.uname().nodename.split('.')[0]}")
     own = {**os.environ, "PLUMB_CHECK_STATE": str(tmp_path / "kept")}
     command = [str(tmp_path / "health.sh"), "sge", "sensor", "--seconds", "25"]

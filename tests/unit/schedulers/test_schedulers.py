@@ -1,7 +1,5 @@
 """What every scheduler must do, tried on fakes that behave like the real ones where it hurts."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

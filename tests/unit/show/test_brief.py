@@ -1,7 +1,5 @@
 """The end of a campaign on a terminal fits on one screen, and names what is wrong first."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -61,7 +59,7 @@ def made(
     ]
 
 
-def test_a_line_for_a_test_has_its_placements_and_stacks_side_by_side() -> None:
+def test_a_line_for_a_test_has_its_placements_and_stacks_side_by_side():
     records = [
         *made("stream_threads", ["compact", "none"], STACKS[1:]),
         *made("osu_pair", operations=["bw", "latency"]),
@@ -75,7 +73,7 @@ def test_a_line_for_a_test_has_its_placements_and_stacks_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("stacks", [STACKS, [f"a-stack-with-a-long-name-{number}" for number in range(6)]])
-def test_it_fits_on_one_screen_whatever_there_is(stacks: Sequence[str]) -> None:
+def test_it_fits_on_one_screen_whatever_there_is(stacks):
     tests = [f"a_test_with_a_long_name_{number}" for number in range(40)]
     records = [item for test in tests for item in made(test, ["pair:xsocket", "pair:numa", "none"], stacks, ["a", "b"])]
     lines = brief.text(
@@ -88,7 +86,7 @@ def test_it_fits_on_one_screen_whatever_there_is(stacks: Sequence[str]) -> None:
     assert (" stacks more" in " ".join(lines)) == (len(stacks) > 3)
 
 
-def test_placements_of_one_name_are_told_apart_by_ranks_and_threads() -> None:
+def test_placements_of_one_name_are_told_apart_by_ranks_and_threads():
     wide = {"name": "core", "memory": "local", "threads": 2, "ranks_per_node": 1, "nodes": 1}
     (first,), (second,) = (
         [convert({**record(), "placement": {**wide, "threads": threads}, "id": f"{threads:012x}"})]
@@ -115,9 +113,7 @@ def end_of(capsys: pytest.CaptureFixture[str], records: Sequence[Record], *ended
     return lines
 
 
-def test_the_last_lines_say_whether_it_is_fine_where_to_look_and_what_to_do(
-    screen: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_last_lines_say_whether_it_is_fine_where_to_look_and_what_to_do(screen, capsys):
     lines = end_of(capsys, made("stream_threads"), cases.Case("SKIP", "b /1 @local:main+mpich", "no second node"))
     text = " ".join(lines)
     assert lines[0].startswith("test ")
@@ -128,7 +124,7 @@ def test_the_last_lines_say_whether_it_is_fine_where_to_look_and_what_to_do(
     assert "no second node" not in text  # the report has the reasons
 
 
-def test_faults_come_first(screen: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_faults_come_first(screen, capsys):
     failed = cases.Case("FAIL", "osu_barrier /66dedcc7 @local:main+mpich")
     records = [*made("stream_threads"), *made("osu_pair", stacks=["mpich"], verified=False, reasons=["rank 1 strayed"])]
     lines = end_of(capsys, records, failed)
@@ -138,7 +134,7 @@ def test_faults_come_first(screen: None, capsys: pytest.CaptureFixture[str]) -> 
     assert "osu_pair" not in "".join(lines[2:-6])
 
 
-def test_a_disturbed_campaign_says_that_as_the_reason(screen: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_disturbed_campaign_says_that_as_the_reason(screen, capsys):
     lines = end_of(capsys, made("stream_threads", disturbed=True))
     assert "said: 9 of 9 launches were disturbed (other processes on the planned CPUs), so" in " ".join(lines)
     assert lines[-1] == "next: plumb campaign when nothing else runs; plumb doctor says what disturbs"

@@ -1,7 +1,5 @@
 """A table that is declared once, in each of its forms."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,7 +27,7 @@ TABLE = Table[Node](
 NODES = [Node("n1", 210.5), Node("n2", None, "off | since May")]
 
 
-def test_a_text_has_units_dashes_and_numbers_on_the_right() -> None:
+def test_a_text_has_units_dashes_and_numbers_on_the_right():
     assert TABLE.text(NODES).splitlines() == [
         "node      power W  state    note",
         "------  ---------  -------  ---------------",
@@ -38,7 +36,7 @@ def test_a_text_has_units_dashes_and_numbers_on_the_right() -> None:
     ]
 
 
-def test_markdown_has_the_columns_of_its_form() -> None:
+def test_markdown_has_the_columns_of_its_form():
     assert TABLE.markdown(NODES).splitlines() == [
         "| node | power W | note |",
         "|---|--:|---|",
@@ -47,7 +45,7 @@ def test_markdown_has_the_columns_of_its_form() -> None:
     ]
 
 
-def test_a_page_has_pieces_and_keys() -> None:
+def test_a_page_has_pieces_and_keys():
     shown = TABLE.block(NODES, first=1)
     assert (shown["caption"], shown["first"]) == ("Nodes", 1)
     assert shown["columns"][:2] == [
@@ -60,31 +58,31 @@ def test_a_page_has_pieces_and_keys() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "md", "page"])
-def test_a_column_in_which_no_row_has_anything_is_left_out(form: str) -> None:
+def test_a_column_in_which_no_row_has_anything_is_left_out(form):
     rows = [Node("n1", None), Node("n2", None)]
     assert "power" not in [column.title for column in TABLE.of(form, rows)[0].columns]
     assert "note" in [column.title for column in TABLE.of(form, [])[0].columns]
 
 
-def test_a_narrow_terminal_leaves_out_the_least_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_terminal_leaves_out_the_least_first(monkeypatch):
     monkeypatch.setattr("plumbline.base.terminal.width", lambda: 18)
     *_, last = TABLE.text([NODES[0]]).splitlines()
     assert last == "left out, the terminal is too narrow: state"
 
 
-def test_one_more_column_is_one_more_line() -> None:
+def test_one_more_column_is_one_more_line():
     more = Table("Nodes", [*TABLE.columns, Column[Node]("length", lambda node: len(node.name), "number")])
     assert more.text(NODES).splitlines()[0].endswith("length")
     assert more.markdown(NODES).splitlines()[0].endswith("| length |")
     assert more.block(NODES)["rows"][0][-1] == 2
 
 
-def test_words_of_pieces() -> None:
+def test_words_of_pieces():
     assert words([block("strong", "a", False, None), "b", ["c", 1]]) == "a b c 1"
     assert (words(None), words(""), words(0.5)) == ("–", "", "0.5")
 
 
-def test_a_whole_table_keeps_columns_in_which_no_row_has_anything() -> None:
+def test_a_whole_table_keeps_columns_in_which_no_row_has_anything():
     empty = [Node("n1", None)]
     titles = [column["title"] for column in TABLE.block(empty)["columns"]]
     assert "power" not in titles

@@ -1,7 +1,5 @@
 """What is said of maps of ranks to nodes."""
 
-from __future__ import annotations
-
 import pytest
 from samples import launch, record, variant
 
@@ -35,17 +33,17 @@ def counted(nodes: int = 2, **sent: int) -> Record:
           "map cart sends 1.500 times the bytes of the best map (given) between nodes"]),
     ],
 )  # fmt: skip
-def test_each_map_is_held_against_the_best(sent: dict[str, int], expected: list[str]) -> None:
+def test_each_map_is_held_against_the_best(sent, expected):
     one = counted(**sent)
     assert map_remarks(one) == expected
     assert set(expected) <= set(show.text(one).splitlines())
 
 
-def test_on_one_node_no_map_has_a_cost() -> None:
+def test_on_one_node_no_map_has_a_cost():
     assert map_remarks(counted(nodes=1, given=400, aware=100)) == []
 
 
-def test_the_report_says_what_a_map_costs_once() -> None:
+def test_the_report_says_what_a_map_costs_once():
     records = [counted(given=400, aware=100), counted(given=400, aware=100), counted(given=1, aware=1)]
     found = list(maps_of_ranks(Campaign([(one, number) for number, one in enumerate(records)])))
     cost = "map given sends 4.000 times the bytes of the best map (aware) between nodes"

@@ -1,7 +1,5 @@
 """Joules beside work, work beside counts, and the devices of nodes: in ``plumb show`` and in the report's data."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -34,7 +32,7 @@ def page(*records: Record) -> dict[str, Any]:
     return data.document("local", records)
 
 
-def test_joules_are_divided_by_the_work_of_the_same_launch() -> None:
+def test_joules_are_divided_by_the_work_of_the_same_launch():
     item = measured(100.0, 300.0, 200.0, work={"flop": 4e9, "bytes": 5e10}, idle=IDLE)
     assert spent.of(item).medians == {
         "joules": 200.0,
@@ -55,18 +53,18 @@ def test_joules_are_divided_by_the_work_of_the_same_launch() -> None:
     assert [row[column] for row in pieces.rows(work)] == ["50.00"]
 
 
-def test_a_model_without_flops_gives_no_joules_per_flop() -> None:
+def test_a_model_without_flops_gives_no_joules_per_flop():
     medians = spent.of(measured(100.0, work={"flop": 0, "bytes": 5e10})).medians
     assert medians == {"joules": 100.0, "watts": 100.0, "gbytes": 50.0, "per_gbyte": 2.0}
 
 
-def test_superseded_launches_and_those_without_joules_do_not_count() -> None:
+def test_superseded_launches_and_those_without_joules_do_not_count():
     item = measured(100.0, None, 900.0, work={"flop": 1e9, "bytes": 0})
     item.launches[2].superseded = True
     assert spent.of(item).medians["joules"] == 100.0
 
 
-def test_counts_stand_beside_the_model() -> None:
+def test_counts_stand_beside_the_model():
     item = measured(None, work={"flop": 4e9, "bytes": 5e9, "counted": COUNTED})
     medians = spent.of(item).medians
     assert [medians[name] for name in ("instructions", "per_cycle", "missed_gbytes")] == [6.0, 2.0, 6.4]
@@ -78,7 +76,7 @@ def test_counts_stand_beside_the_model() -> None:
     assert "missed_gbytes" not in spent.of(unknown).medians
 
 
-def test_what_is_absent_is_said_once() -> None:
+def test_what_is_absent_is_said_once():
     host = {**record()["host"], "energy": "not read: only root may read it"}
     work = {"flop": 4e9, "bytes": 0, "missing": WHY}
     items = [measured(None, work=work, host=host, id=f"{number:012x}") for number in range(3)]
@@ -87,7 +85,7 @@ def test_what_is_absent_is_said_once() -> None:
     assert f"not counted: {WHY}" in show.text(items[0]).splitlines()
 
 
-def test_a_record_of_an_earlier_version_has_neither() -> None:
+def test_a_record_of_an_earlier_version_has_neither():
     item = convert(record())
     assert spent.text(item) == ""
     found = page(item)
@@ -95,7 +93,7 @@ def test_a_record_of_an_earlier_version_has_neither() -> None:
     assert pieces.text(pieces.section(found, "devices")) == "The records know no GPU, network card or NVMe drive."
 
 
-def test_devices_are_those_of_the_node_each_set_once() -> None:
+def test_devices_are_those_of_the_node_each_set_once():
     known = devices.load(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
     gpu, *_ = [device.address for device in known.devices if device.label == "GPU0"]
     facts = {"devices": msgspec.to_builtins(known), "pci_links": {gpu: "PCIe 8 GT/s x8 of 8 GT/s x16"}}

@@ -211,13 +211,7 @@ def test_a_bar_stays_below_what_is_printed_and_goes_in_the_end():
     )
     half, quarter = "#" * 12 + "." * 12, "#" * 6 + "." * 18
     first, second = f"[{quarter}] 1/4  one \\u001b", f"[{half}] 2/4  {'x' * 200}"[:79]
-    assert SHOWN.split(on_terminal(script)) == [
-        first,
-        f"a line\n{first}",
-        f"no end, an end\n{first}",
-        second,
-        "last\n",
-    ]
+    assert SHOWN.split(on_terminal(script)) == [first, f"a line\n{first}", f"no end, an end\n{first}", second, "last\n"]
 
 
 def test_a_pipe_has_no_bar(capsys):

@@ -1,7 +1,5 @@
 """Site folders: reading, writing, and that a person's edits survive."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import socket
@@ -19,6 +17,10 @@ from plumbline.judge.references import References, match
 from plumbline.site import write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
+
+
+SCHEDULER = "scheduler: local"
+TWIN = f"  - {{name: default, {SCHEDULER}, topology: topology/default.xml, stacks: []}}"
 
 
 @pytest.fixture
@@ -85,11 +87,8 @@ def test_second_run_changes_nothing(local, capsys):
 
 def test_edits_survive(local, capsys):
     file = local / "site.yaml"
-    edit(
-        file,
-        "description: captured",
-        "# my machine\ndescription: 'captured'  # and proud of it\nmodules_system: lmod #",
-    )
+    described = "# my machine\ndescription: 'captured'  # and proud of it\nmodules_system: lmod #"
+    edit(file, "description: captured", described)
     edit(file, "      - mpich\n", "")
     edit(file, "    scheduler: local\n", "    scheduler: slurm   # by me\n    access: [--account=x]\n")
     (local / "references/stream.yaml").write_text("schema: 1\ntest: stream\nreferences: [{mine: 1}]\n")
@@ -118,14 +117,8 @@ def test_another_partition_is_added(local):
     assert plumb_site("init", "--partition", "fat", "--scheduler", "slurm", "--access=--mem=0", "--nodes", "4") == 0
     first, second = site.load("local").partitions
     assert first.name == "default"
-    assert msgspec.to_builtins(second) == {
-        "name": "fat",
-        "scheduler": "slurm",
-        "access": ["--mem=0"],
-        "nodes": 4,
-        "topology": "topology/fat.xml",
-        "stacks": [],
-    }
+    asked = {"name": "fat", "scheduler": "slurm", "access": ["--mem=0"], "nodes": 4}
+    assert msgspec.to_builtins(second) == {**asked, "topology": "topology/fat.xml", "stacks": []}
 
 
 def test_dry_run_writes_nothing(sites, capsys):
@@ -136,11 +129,12 @@ def test_dry_run_writes_nothing(sites, capsys):
     assert not sites.exists()
 
 
-def test_known_facts_are_written(sites, monkeypatch):
-    monkeypatch.setattr(collector.Node, "limits", lambda node: {"memory_mts": 4800})
+@pytest.mark.parametrize(("facts", "asks"), [({"memory_mts": 4800}, False), ({"simd_bits": 256}, True)])
+def test_known_facts_are_written_and_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch, facts, asks):
+    monkeypatch.setattr(collector.Node, "limits", lambda node: facts)
     plumb_site("init", "--offer", "mpich")
-    assert site.load("local").partitions[0].facts == Facts(memory_mts=4800)
-    assert "# Limits come from" not in (sites / "local" / "site.yaml").read_text()
+    assert site.load("local").partitions[0].facts == Facts(**facts)
+    assert ("# Limits come from" in (sites / "local" / "site.yaml").read_text()) is asks
 
 
 def test_facts_that_are_missing_are_added_and_declared_ones_kept(local, monkeypatch):
@@ -151,59 +145,31 @@ def test_facts_that_are_missing_are_added_and_declared_ones_kept(local, monkeypa
     assert "# by me" in (local / "site.yaml").read_text()
 
 
-def test_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch):
-    monkeypatch.setattr(collector.Node, "limits", lambda node: {"simd_bits": 256})
-    plumb_site("init", "--offer", "mpich")
-    assert site.load("local").partitions[0].facts == Facts(simd_bits=256)
-    assert "# Limits come from" in (sites / "local" / "site.yaml").read_text()
-
-
 # --- bad input
 
 
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        (
-            "scheduler: local",
-            "schedular: local",
-            r"partitions\[0\]\.schedular: there is no such key: did you mean 'scheduler'\?",
-        ),
+        (SCHEDULER, "schedular: local", r"\[0\]\.schedular: there is no such key: did you mean 'scheduler'\?"),
         ("description:", "descripton:", r"descripton: there is no such key: did you mean 'description'\?"),
-        ("scheduler: local", "scheduler: local\n    zebra: 1", r"zebra.*known: name, description, scheduler"),
-        (
-            "scheduler: local",
-            "scheduler: local\n    facts: {memory_mt: 3200}",
-            r"facts\.memory_mt: there is no such key: did you mean 'memory_mts'",
-        ),
-        (
-            "scheduler: local",
-            "scheduler: lokal",
-            r"\[0\]: scheduler 'lokal' is unknown .*did you mean 'local'\?",
-        ),
-        (
-            "scheduler: local",
-            "scheduler: squeue\n    hosts: [n1]",
-            r"partitions\[0\]: hosts goes with scheduler local and ssh alone, not with 'squeue'",
-        ),
+        (SCHEDULER, f"{SCHEDULER}\n    zebra: 1", r"zebra.*known: name, description, scheduler"),
+        (SCHEDULER, f"{SCHEDULER}\n    facts: {{memory_mt: 3200}}", r"facts\.memory_mt: .*did you mean 'memory_mts'"),
+        (SCHEDULER, "scheduler: lokal", r"\[0\]: scheduler 'lokal' is unknown .*did you mean 'local'\?"),
+        (SCHEDULER, "scheduler: squeue\n    hosts: [n1]", r"hosts goes with scheduler local and ssh alone, not with"),
         ("schema: 1", "schema: 7", "schema"),
         ("name: local", "name: remote", "the site calls itself 'remote'"),
-        ("topology/default.xml", "topology/other.xml", r"partition default has no topology file topology/other\.xml"),
         ("hostnames:", "hostnames: [", r"is not YAML: .*site\.yaml:\d+"),
+        ("partitions:\n", f"partitions:\n{TWIN}\n", "two partitions are called 'default'"),
     ],
-)
-def test_bad_site_is_one_line(local, old, new, complaint):
+)  # fmt: skip
+def test_bad_site_is_one_line_and_not_overwritten(local, old, new, complaint):
     edit(local / "site.yaml", old, new)
-    with pytest.raises(PlumbError, match=complaint) as caught:
-        site.load("local")
-    assert "\n" not in str(caught.value)
-
-
-def test_bad_site_is_not_overwritten(local):
-    edit(local / "site.yaml", "scheduler: local", "schedular: local")
     before = (local / "site.yaml").read_text()
-    with pytest.raises(PlumbError, match="did you mean 'scheduler'"):
-        plumb_site("init")
+    for read in (lambda: site.load("local"), lambda: plumb_site("init")):
+        with pytest.raises(PlumbError, match=complaint) as caught:
+            read()
+        assert "\n" not in str(caught.value)
     assert (local / "site.yaml").read_text() == before
 
 
@@ -233,16 +199,11 @@ def test_a_text_that_spoils_tables_is_named(local, text):
         site.load("local")
 
 
-def test_two_partitions_of_one_name(local):
-    document = yaml.safe_load((local / "site.yaml").read_text())
-    document["partitions"] *= 2
-    (local / "site.yaml").write_text(yaml.safe_dump(document))
-    with pytest.raises(PlumbError, match="two partitions are called 'default'"):
+def test_topology_is_there_and_not_outside(local):
+    edit(local / "site.yaml", "topology/default.xml", "topology/other.xml")
+    with pytest.raises(PlumbError, match=r"partition default has no topology file topology/other\.xml"):
         site.load("local")
-
-
-def test_topology_may_not_lead_outside(local):
-    edit(local / "site.yaml", "topology/default.xml", "../../x.xml")
+    edit(local / "site.yaml", "topology/other.xml", "../../x.xml")
     with pytest.raises(PlumbError, match="lies outside the site folder"):
         plumb_site("init")
 
@@ -336,36 +297,29 @@ Memory Device
 
 
 def modules(sockets, channels, speed=4800, size="32 GB"):
-    blocks = [
-        MODULE.format(
-            number=number, socket=number // channels, channel="ABCDEFGHIJKL"[number % channels], speed=speed, size=size
-        )
-        for number in range(sockets * channels)
-    ]
+    blocks = []
+    for number in range(sockets * channels):
+        place = {"number": number, "socket": number // channels, "channel": "ABCDEFGHIJKL"[number % channels]}
+        blocks.append(MODULE.format(**place, speed=speed, size=size))
     return "\n".join(blocks)
 
 
-def test_dmidecode_of_two_sockets():
-    assert collector.parse_dmidecode(modules(2, 12)) == {
-        "memory_channels_per_package": 12,
-        "memory_mts": 4800,
-        "memory_bytes_per_transfer": 8,
-    }
+CHANNELS = {"memory_channels_per_package": 4, "memory_mts": 4800, "memory_bytes_per_transfer": 8}
 
 
-def test_empty_slots_do_not_count():
-    text = modules(1, 4) + "\n" + modules(1, 8, size="No Module Installed")
-    assert collector.parse_dmidecode(text)["memory_channels_per_package"] == 4
-
-
-def test_mixed_rates_are_not_guessed():
-    assert "memory_mts" not in collector.parse_dmidecode(modules(1, 2) + "\n" + modules(1, 2, speed=4400))
-
-
-def test_unnamed_channels_are_not_guessed():
-    text = modules(1, 4).replace("P0 CHANNEL", "BANK")
-    assert "memory_channels_per_package" not in collector.parse_dmidecode(text)
-    assert collector.parse_dmidecode("") == {}
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        (modules(2, 12), CHANNELS | {"memory_channels_per_package": 12}),
+        (modules(1, 4) + "\n" + modules(1, 8, size="No Module Installed"), CHANNELS),  # empty slots
+        (modules(1, 4).replace("P0 CHANNEL", "BANK"), {"memory_channels_per_package": None}),
+        (modules(1, 2) + "\n" + modules(1, 2, speed=4400), {"memory_mts": None}),  # nothing is guessed
+        ("", {"memory_mts": None, "memory_channels_per_package": None}),
+    ],
+)
+def test_facts_of_dmidecode(text, facts):
+    known = collector.parse_dmidecode(text)
+    assert {name: known.get(name) for name in facts} == facts
 
 
 @pytest.mark.parametrize(
@@ -446,11 +400,8 @@ def test_a_driver_that_leaves_boost_out_is_believed_where_there_is_none(processo
 
 
 @pytest.mark.parametrize("clocks", [(), ("0", "<unknown>")])
-def test_an_unreadable_clock_is_absent(processor, clocks):
+def test_an_unreadable_clock_is_absent(processor, clocks, tmp_path):
     assert processor(clocks=clocks) == {"simd_bits": 256}
-
-
-def test_nothing_readable_is_no_fact(tmp_path):
     assert collector.Node(collector.Reader(tmp_path / "none")).limits() == {}
 
 

@@ -1,7 +1,5 @@
 """The choice of the BLAS: the fastest of those that can be had, measured by turns, and what is left of the others."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path
@@ -54,9 +52,7 @@ def rates(monkeypatch: pytest.MonkeyPatch, **given: list[float]) -> list[str]:
     ("openblas", "mkl", "chosen"),
     [(72.0, 81.0, "mkl"), (54.0, 48.0, "openblas"), (98.1, 100.0, "openblas"), (97.9, 100.0, "mkl")],
 )
-def test_the_fastest_is_kept_and_the_first_where_they_are_alike(
-    started: list[str], monkeypatch: pytest.MonkeyPatch, openblas: float, mkl: float, chosen: str
-) -> None:
+def test_the_fastest_is_kept_and_the_first_where_they_are_alike(started, monkeypatch, openblas, mkl, chosen):
     order = rates(monkeypatch, openblas=[10.0, openblas, 20.0], mkl=[mkl, 30.0, 5.0])
     folder = blas.prefix()
     assert order == 3 * ["openblas", "mkl"], "by turns: what disturbs one disturbs the other"
@@ -67,7 +63,7 @@ def test_the_fastest_is_kept_and_the_first_where_they_are_alike(
     assert str(folder / "lib" / libraries[-1]) in blas.options()
 
 
-def test_it_is_chosen_once_for_a_processor(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_chosen_once_for_a_processor(started, monkeypatch):
     rates(monkeypatch, openblas=6 * [1.0], mkl=6 * [2.0])
     blas.prefix()
     blas.prefix()
@@ -77,9 +73,7 @@ def test_it_is_chosen_once_for_a_processor(started: list[str], monkeypatch: pyte
     assert started == 2 * ["blas", "mkl"]
 
 
-def test_a_choice_that_fails_leaves_the_one_that_stacks_load(
-    started: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_choice_that_fails_leaves_the_one_that_stacks_load(started, monkeypatch):
     rates(monkeypatch, openblas=3 * [1.0], mkl=3 * [2.0])
     folder = blas.prefix()
     before = sorted(folder.rglob("*"))
@@ -90,9 +84,7 @@ def test_a_choice_that_fails_leaves_the_one_that_stacks_load(
     assert sorted(folder.rglob("*")) == before
 
 
-def test_one_that_cannot_be_had_is_left_out_with_its_reason(
-    started: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_that_cannot_be_had_is_left_out_with_its_reason(started, monkeypatch, capsys):
     rates(monkeypatch, openblas=3 * [1.0])
     usual = fetch.download
 
@@ -108,7 +100,7 @@ def test_one_that_cannot_be_had_is_left_out_with_its_reason(
     assert not (folder / "mkl").exists()
 
 
-def test_one_that_cannot_multiply_is_not_chosen(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_cannot_multiply_is_not_chosen(started, monkeypatch):
     rates(monkeypatch, openblas=3 * [1.0], mkl=[])
     blas.prefix()
     assert blas.facts()["blas"] == "openblas"
@@ -118,7 +110,7 @@ def test_one_that_cannot_multiply_is_not_chosen(started: list[str], monkeypatch:
         blas.prefix()
 
 
-def test_another_machine_has_openblas_alone(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_machine_has_openblas_alone(started, monkeypatch):
     monkeypatch.setattr(blas.platform, "machine", lambda: "aarch64")
     rates(monkeypatch, openblas=3 * [1.0])
     blas.prefix()
@@ -126,7 +118,7 @@ def test_another_machine_has_openblas_alone(started: list[str], monkeypatch: pyt
     assert [file.name for file in blas.lock_files()] == ["blas.txt"]
 
 
-def test_two_processes_choose_one_after_the_other(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_choose_one_after_the_other(started, monkeypatch):
     rates(monkeypatch, openblas=6 * [1.0], mkl=6 * [2.0])
     waits = threading.Event()
     monkeypatch.setattr(stacks, "print", lambda *_, **__: waits.set(), raising=False)
@@ -146,7 +138,7 @@ def test_two_processes_choose_one_after_the_other(started: list[str], monkeypatc
     assert started == ["blas", "mkl"]
 
 
-def test_every_lock_pins_by_hash_and_the_choice_made_here_is_whole() -> None:
+def test_every_lock_pins_by_hash_and_the_choice_made_here_is_whole():
     for file in blas.lock_files():
         assert "--hash=sha256:" in file.read_text()
     mark = blas.paths.stacks() / "blas" / blas.MARK

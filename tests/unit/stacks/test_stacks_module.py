@@ -148,9 +148,7 @@ def test_modules_are_loaded_and_recorded(site, modules):
         stacks.install("module", "site-openmpi")
 
 
-def test_the_compiler_wrapper_of_a_module_builds_the_kernels_though_the_launcher_is_elsewhere(
-    site, modules, monkeypatch
-):
+def test_the_wrapper_of_a_module_builds_kernels_though_the_launcher_is_elsewhere(site, modules, monkeypatch):
     """Such as srun; otherwise the stack would have no benchmark."""
     built = []
     monkeypatch.setattr(kernels, "refresh", built.append)

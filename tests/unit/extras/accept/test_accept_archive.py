@@ -1,13 +1,9 @@
 """The sealed archive: the same verdict again from its records, and each way of changing it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import acceptance
 import fuzz
@@ -20,7 +16,7 @@ from plumbline.records import store
 from plumbline.records.model import seal
 
 
-def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def enter(folder, monkeypatch):
     """Work in ``folder``, with its own results."""
     for name in ("results", "sites", "build"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(folder / name))
@@ -28,7 +24,7 @@ def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(tmp_path_factory):
     """A folder with the contract, the records of the page, and their archive ``a.tar``."""
     folder = tmp_path_factory.mktemp("written")
     acceptance.write(folder)
@@ -39,14 +35,13 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it."""
+def place(written, tmp_path, monkeypatch):
     shutil.copytree(written, tmp_path, dirs_exist_ok=True)
     enter(tmp_path, monkeypatch)
     return tmp_path
 
 
-def changed(source: Path, name: str, change: Callable[[str], str]) -> Path:
+def changed(source, name, change):
     """The archive with a member changed, and the list made again."""
     folder = source.with_name("unpacked")
     with tarfile.open(source) as tar:
@@ -58,7 +53,7 @@ def changed(source: Path, name: str, change: Callable[[str], str]) -> Path:
     return source.with_name("changed.tar")
 
 
-def test_it_holds_all_and_is_the_same_each_time(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_holds_all_and_is_the_same_each_time(place, capsys):
     with tarfile.open("a.tar") as tar:
         names = tar.getnames()
         said = json.load(tar.extractfile("verdict.json") or pytest.fail("no verdict"))
@@ -70,9 +65,7 @@ def test_it_holds_all_and_is_the_same_each_time(place: Path, capsys: pytest.Capt
     assert files.sha256(Path("b.tar")) == digest
 
 
-def test_its_verdict_is_worked_out_again_anywhere(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_verdict_is_worked_out_again_anywhere(place, monkeypatch, capsys, refused):
     for name in ("results", "sites", "build"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(place / "elsewhere"))
     digest = files.sha256(Path("a.tar"))
@@ -81,11 +74,10 @@ def test_its_verdict_is_worked_out_again_anywhere(
     out = capsys.readouterr().out
     assert "accept: fail: 3 clauses: 1 pass, 1 unknown, 1 fail" in out
     assert out.endswith(f"a.tar: the verdict is that of its 9 records; SHA-256 {digest}\n")
-    assert cli.main(["accept", "--verify", "a.tar", "--sha256", "0" * 64]) == 3
-    assert "the archive's SHA-256 is" in capsys.readouterr().err
+    assert "the archive's SHA-256 is" in refused(3, "accept", "--verify", "a.tar", "--sha256", "0" * 64)
 
 
-def first_sample(text: str) -> str:
+def first_sample(text):
     """The first record with a better launch."""
     line, rest = text.split("\n", 1)
     document = json.loads(line)
@@ -93,7 +85,7 @@ def first_sample(text: str) -> str:
     return json.dumps(document, separators=(",", ":")) + "\n" + rest
 
 
-def resealed(text: str) -> str:
+def resealed(text):
     """Records of n3 with better launches and figures, and a new seal: only the verdict tells it."""
     lines = []
     for line in text.splitlines():
@@ -107,44 +99,35 @@ def resealed(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-CHANGES: dict[str, tuple[str, Callable[[str], str], str]] = {
+CHANGES = {
     "a figure": ("records.jsonl", first_sample, "changed since it was measured"),
     "figures and seals": ("records.jsonl", resealed, "its records do not give its verdict: clauses is"),
     "a record is gone": ("records.jsonl", lambda text: text.split("\n", 1)[1], "its records do not give its verdict"),
     "the limit": ("contract.yaml", lambda text: text.replace("180", "170"), "its records do not give its verdict"),
-    "the verdict": (
-        "verdict.json",
-        lambda text: text.replace('"fail"', '"pass"'),
-        "do not give its verdict: verdict is",
-    ),
+    "the verdict": ("verdict.json", lambda text: text.replace('"fail"', '"pass"'),
+                    "do not give its verdict: verdict is"),
     "no verdict": ("verdict.json", lambda text: "[]", "its records do not give its verdict"),
     "no JSON": ("verdict.json", lambda text: "{", "its verdict cannot be read"),
     "the page": ("page.html", lambda text: text.replace("broadcast", "barrier"), "its page is not that of its records"),
     "no contract": ("contract.yaml", lambda text: "", "the contract is not a mapping"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_change_is_told_although_the_list_was_made_again(
-    what: str, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_change_is_told_although_the_list_was_made_again(what, place, refused):
     name, change, said = CHANGES[what]
     file = changed(place / "a.tar", name, change)
-    capsys.readouterr()
-    assert cli.main(["accept", "--verify", str(file)]) == 3
-    err = capsys.readouterr().err
-    assert said in err
-    assert err.count("\n") == 1
+    assert said in refused(3, "accept", "--verify", str(file))
 
 
 @pytest.mark.parametrize("name", ["records.jsonl", "nodes.txt", "verdict.json", "contract.yaml"])
-def test_whatever_a_member_holds_is_one_error_or_the_same_verdict(name: str, place: Path) -> None:
+def test_whatever_a_member_holds_is_one_error_or_the_same_verdict(name, place):
     with tarfile.open("a.tar") as tar:
         tar.extractall("unpacked", filter="data")
     file = Path("unpacked") / name
     sound = file.read_bytes()
 
-    def read(text: bytes) -> None:
+    def read(text):
         (Path("unpacked") / sealed.SUMS).unlink(missing_ok=True)
         file.write_bytes(text)
         sealed.write(Path("unpacked"), Path("b.tar"))
@@ -153,28 +136,16 @@ def test_whatever_a_member_holds_is_one_error_or_the_same_verdict(name: str, pla
     fuzz.attack(read, fuzz.spoiled_texts(f"archive {name}", [sound]))
 
 
-def test_a_changed_member_is_told_by_the_list(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (place / "a.tar").read_bytes()
-    (place / "b.tar").write_bytes(text.replace(b"Example Ltd", b"Example Inc", 1))
-    (place / "c.tar").write_bytes(text[: len(text) // 2])
-    for name, said in (("b.tar", "tampered with"), ("c.tar", "damaged"), ("none.tar", "cannot read the archive")):
-        capsys.readouterr()
-        assert cli.main(["accept", "--verify", name]) == 3
-        err = capsys.readouterr().err
-        assert said in err
-        assert err.count("\n") == 1
-
-
-def delivered(place: Path, rate: float) -> list[str]:
+def delivered(place, rate):
     """The words of a comparison with the offer, where each node has that bandwidth."""
-    values: Any = [acceptance.triad(order, rate + order) for order in range(8)]
+    values = [acceptance.triad(order, rate + order) for order in range(8)]
     records = [acceptance.record(number, acceptance.BANDWIDTH, [f"n{number}"], values) for number in range(8)]
     (place / "delivery" / "cluster").mkdir(parents=True)
     store.write(place / "delivery" / "cluster" / "s.jsonl", records)
     return ["accept", "contract.yaml", "--recorded", "--offered", "a.tar", "--results", str(place / "delivery")]
 
 
-def test_an_offer_stands_beside_what_was_delivered(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_offer_stands_beside_what_was_delivered(place, capsys, refused):
     words = delivered(place, 93_000.0)
     capsys.readouterr()
     assert cli.main(words) == 1
@@ -182,5 +153,4 @@ def test_an_offer_stands_beside_what_was_delivered(place: Path, capsys: pytest.C
     assert rows[0].split() == ["clause", "promise", "offered", "delivered", "ratio", "offer", "delivery"]
     assert rows[2].split()[6:] == ["185.9", "(usual)", "93.00", "(usual)", "0.500", "unknown", "fail"]
     Path("contract.yaml").write_text(Path("contract.yaml").read_text().replace("180", "90"))
-    assert cli.main(words) == 3
-    assert "the offer was measured for another contract" in capsys.readouterr().err
+    assert "the offer was measured for another contract" in refused(3, *words)

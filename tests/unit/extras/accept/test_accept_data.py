@@ -1,13 +1,9 @@
 """The records of docs/acceptance.md are what their program makes."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import acceptance
 
 
-def test_the_stored_contract_and_records_are_those_that_are_made(tmp_path: Path) -> None:
+def test_the_stored_contract_and_records_are_those_that_are_made(tmp_path):
     acceptance.write(tmp_path)
     for name in ("contract.yaml", "results/cluster/night.jsonl"):
         assert (tmp_path / name).read_bytes() == (acceptance.FOLDER / name).read_bytes()

@@ -1,7 +1,5 @@
 """What is said of simulated machines, one by one. `make rates` measures how often `plumb accept` errs."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 
@@ -28,19 +26,19 @@ WORDS = {
 
 
 @pytest.mark.parametrize(("model", "shape"), WORDS)
-def test_each_machine_has_its_word(model: str, shape: int) -> None:
+def test_each_machine_has_its_word(model, shape):
     kinds = simulated.words(model, simulated.SHAPES[shape], 8)
     assert " ".join("".join(word[0] for word in kind) for kind in kinds) == WORDS[model, shape]
 
 
 @pytest.mark.parametrize("cell", [caution.ACCEPT[1], caution.ACCEPT[-2]])
-def test_disturbed_launches_show_only_what_is_so(cell: tuple[float, float, int, int]) -> None:
+def test_disturbed_launches_show_only_what_is_so(cell):
     random = np.random.default_rng(1)
     assert [caution.word(cell, caution.LIMIT * 3, random) for _ in range(5)] == ["pass"] * 5
     assert "pass" not in [caution.word(cell, caution.LIMIT * 0.999, random) for _ in range(10)]
 
 
-def test_what_the_rates_promise() -> None:
+def test_what_the_rates_promise():
     shape = simulated.SHAPES[1]
     rates = simulated.Rates(wrong_pass=0.07, wrong_fail=0.07, worse=0.07, passes=0.96, finds=0.96)
     promises = Promises()

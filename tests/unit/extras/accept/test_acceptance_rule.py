@@ -1,7 +1,5 @@
 """The numbers of an acceptance test: what counts as shown, against sums over all outcomes."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -19,7 +17,7 @@ RULES = [
 ]
 
 
-def exact(count: int, of: int, chance: float) -> float:
+def exact(count, of, chance):
     """The probability of ``count`` or more of ``of``, as a sum over the fewer outcomes."""
     more = 2 * count > of
     outcomes = range(count, of + 1) if more else range(count)
@@ -27,12 +25,12 @@ def exact(count: int, of: int, chance: float) -> float:
     return total if more else 1 - total
 
 
-def twice(single: float, rule: AcceptanceRule) -> float:
+def twice(single, rule):
     return 1 - (1 - single) ** (1 + rule.retests)
 
 
 @pytest.mark.parametrize("bad", [1, 2, 5])
-def test_no_machine_with_too_many_bad_members_passes_more_often_than_declared(bad: int) -> None:
+def test_no_machine_with_too_many_bad_members_passes_more_often_than_declared(bad):
     """Whatever the number of bad members; good ones are all taken to be shown."""
     for rule in RULES:
         count = rule.allowed + bad
@@ -44,7 +42,7 @@ def test_no_machine_with_too_many_bad_members_passes_more_often_than_declared(ba
             assert exact(1, count, wrongly) == pytest.approx(rule.buyer)
 
 
-def test_a_machine_that_is_just_good_fails_no_more_often_than_declared() -> None:
+def test_a_machine_that_is_just_good_fails_no_more_often_than_declared():
     for rule in RULES:
         if rule.failing is None:
             continue
@@ -54,7 +52,7 @@ def test_a_machine_that_is_just_good_fails_no_more_often_than_declared() -> None
         assert rate <= 1 - rule.confidence + 1e-12, rule
 
 
-def test_fewer_launches_would_not_be_enough() -> None:
+def test_fewer_launches_would_not_be_enough():
     for rule in RULES:
         if rule.meeting is not None and rule.meeting > 1:
             fewer = twice(exact(rule.meeting - 1, rule.launches, rule.of_launches), rule)
@@ -67,16 +65,16 @@ def test_fewer_launches_would_not_be_enough() -> None:
 @pytest.mark.parametrize(
     ("of_launches", "confidence", "launches"), [(0.5, 0.95, 5), (0.9, 0.9, 22), (0.95, 0.95, 59), (0.99, 0.99, 459)]
 )
-def test_one_member_needs_as_many_launches_as_wilks_says(of_launches: float, confidence: float, launches: int) -> None:
+def test_one_member_needs_as_many_launches_as_wilks_says(of_launches, confidence, launches):
     """Tables of one-sided nonparametric tolerance limits by the smallest value, such as NIST's."""
     assert AcceptanceRule(1, 1.0, confidence, launches, of_launches).launches_needed() == launches
 
 
-def test_a_member_cannot_be_shown_and_missed() -> None:
+def test_a_member_cannot_be_shown_and_missed():
     assert all(rule.meeting is None or rule.meeting + rule.missing > rule.launches for rule in RULES)
 
 
-def test_the_bound_is_the_best_limit_that_passes() -> None:
+def test_the_bound_is_the_best_limit_that_passes():
     rule = AcceptanceRule(3, 0.6, 0.8, 6)
     members = [[1.0, 2, 3, 4, 5, 6], [7.0, 7, 7, 7, 7, 7], [2.0, 2, 2, 2, 2, 9]]
     assert (rule.allowed, rule.meeting) == (1, 6)
@@ -87,7 +85,7 @@ def test_the_bound_is_the_best_limit_that_passes() -> None:
     assert bound([3.0, 1, 2, 6, 5, 4], rule, higher=False) == 6
 
 
-def test_what_is_found_is_found_nine_times_in_ten() -> None:
+def test_what_is_found_is_found_nine_times_in_ten():
     rule = AcceptanceRule(8, 1.0, 0.95, 8)
     margin, found = rule.margin(), rule.detection_margin()
     assert margin is not None
@@ -98,7 +96,7 @@ def test_what_is_found_is_found_nine_times_in_ten() -> None:
     assert AcceptanceRule(8, 1.0, 0.95, 4).margin() is None
 
 
-def test_how_many_launches_would_decide() -> None:
+def test_how_many_launches_would_decide():
     rule = AcceptanceRule(8, 1.0, 0.95, 8)
     more = rule.deciding(6, 8)
     assert more is not None

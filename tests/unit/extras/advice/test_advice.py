@@ -72,19 +72,12 @@ def test_it_sets_only_what_the_witness_needs(place):
     assert steps.node(described.read_bytes()).place is None, "a task may be bound: it does not know the job's CPUs"
 
 
-def unsafe(place):
-    def linked():
-        (place / USER).symlink_to("/tmp")
-
-    def unwritable():
-        place.rmdir()
-
-    return {"linked": linked, "no spool": unwritable, "off": lambda: None}
-
-
 @pytest.mark.parametrize("fault", ["linked", "no spool", "off", "a blank", "no library", "relative"])
 def test_where_anything_is_unsafe_the_job_runs_as_without_it(place, fault):
-    unsafe(place).get(fault, lambda: None)()
+    if fault == "linked":
+        (place / USER).symlink_to("/tmp")
+    elif fault == "no spool":
+        place.rmdir()
     spool_of = {"a blank": f"{place} x", "relative": "spool"}.get(fault, place)
     library = "/none.so" if fault == "no library" else None
     more = {"PLUMB_ADVICE": "off"} if fault == "off" else {}
@@ -113,10 +106,8 @@ def test_short_processes_leave_nothing_and_others_up_to_a_cap(place, tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_disk_that_is_full_is_silent(place, tmp_path):
     (tmp_path / ".count").symlink_to("/dev/full")
-    env = {**os.environ, "LD_PRELOAD": str(WITNESS), "PLUMB_WITNESS_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [compile_c(tmp_path, SPIN)], env={**env, "PLUMB_WITNESS_MOST": "9"}, capture_output=True, check=False
-    )
+    own = {"LD_PRELOAD": str(WITNESS), "PLUMB_WITNESS_DIR": str(tmp_path), "PLUMB_WITNESS_MOST": "9"}
+    done = subprocess.run([compile_c(tmp_path, SPIN)], env={**os.environ, **own}, capture_output=True, check=False)
     assert (done.returncode, done.stderr, list(tmp_path.glob("*.json*"))) == (0, b"", [])
 
 
@@ -187,9 +178,7 @@ def test_a_node_is_read_strictly():
     assert node.place.allowed == frozenset(range(4))
     assert node.place.gpus == {"0000:41:00.0": frozenset(range(4, 8))}
     assert [each.cpus for each in node.place.machine.numa_nodes] == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert steps.node(NODE.replace("counts=4", "counts=2(x3)").encode()).place is None, (
-        "CPUs of other jobs are seen, too"
-    )
+    assert steps.node(NODE.replace("counts=4", "counts=2(x3)").encode()).place is None, "CPUs of other jobs too"
     for fault in (
         "allowed=0-99999999999",
         "cpu/cpu0/topology/thread_siblings_list:0-999999999",
@@ -204,9 +193,8 @@ def test_a_node_is_read_strictly():
 
 
 def test_what_is_no_plain_file_of_the_user_is_not_read(place):
-    good = steps.encoded(
-        steps.Step(schema=1, job="1", began=1, wall_s=1, hosts=1, ranks=1, cpus=1, core_hours=1, verdict="right")
-    )
+    ones = dict.fromkeys(("schema", "began", "wall_s", "hosts", "ranks", "cpus", "core_hours"), 1)
+    good = steps.encoded(steps.Step(job="1", verdict="right", **ones))
     mine = place / USER
     mine.mkdir(mode=0o700)
     (mine / "1.0.json").write_bytes(good)
@@ -427,7 +415,6 @@ def test_a_program_with_more_rights_runs_as_without_it(place, tmp_path):
 
 
 def observer(capsys, place, name, share=100):
-    """The file of a scheduler."""
     assert cli.main(["advice", "on", "--scheduler", name, "--share", str(share), "--work", str(place)]) == 0
     return capsys.readouterr().out
 
@@ -440,15 +427,12 @@ def test_slurm_s_file_prints_variables(place, capsys):
     assert cli.main(["advice", "on", "--scheduler", "ssh", "--work", str(place)]) == 2
 
 
-@pytest.mark.parametrize(
-    ("shell", "mode", "login", "expected"),
-    [
-        ("/bin/sh", "posix_compliant", "false", "script: a b"),
-        ("/bin/sh", "posix_compliant", "true", "script: a b"),
-        ("/none", "unix_behavior", "false", "script: a b"),
-        ("", "", "", "script: a b"),
-    ],
-)
+@pytest.mark.parametrize(("shell", "mode", "login", "expected"), [
+    ("/bin/sh", "posix_compliant", "false", "script: a b"),
+    ("/bin/sh", "posix_compliant", "true", "script: a b"),
+    ("/none", "unix_behavior", "false", "script: a b"),
+    ("", "", "", "script: a b"),
+])  # fmt: skip
 def test_grid_engine_s_file_starts_what_the_queue_would(place, tmp_path, capsys, shell, mode, login, expected):
     starter, script = tmp_path / "starter", tmp_path / "job_scripts/9"
     starter.write_text(observer(capsys, place, "sge"))

@@ -84,26 +84,21 @@ def clone(tmp_path_factory):
 
 @pytest.fixture
 def checkout(clone, tmp_path):
-    """A copy of it."""
     return shutil.copytree(clone, tmp_path / "clone", symlinks=True)
 
 
 def git(folder, *arguments):
     names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    environment = {**os.environ, **names, "GIT_CONFIG_GLOBAL": os.devnull}
-    return subprocess.run(
-        ["git", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=True
-    ).stdout.strip()
+    around = {**os.environ, **names, "GIT_CONFIG_GLOBAL": os.devnull}
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def gitlab(values, job):
     """Commands and variables of a GitLab job, as its runner gives them to the shell."""
     document = yaml.safe_load(pipelines.gitlab(values))
-    variables = {
-        name: value["value"] if isinstance(value, dict) else value
-        for name, value in document[".plumb"]["variables"].items()
-    }
-    return document[job]["script"], variables
+    variables = document[".plumb"]["variables"].items()
+    return document[job]["script"], {name: one["value"] if isinstance(one, dict) else one for name, one in variables}
 
 
 def github(values, job):
@@ -122,14 +117,10 @@ def run(host, checkout, values, job="plumb-gate", said=None, **more):
     there = {"GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": str(checkout / "summary")} if host is github else {}
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     answer = subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", "\n".join(commands)],
-        cwd=checkout,
-        env={**kept, **here, **there, **variables, "STUB": json.dumps(said or {}), **more},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+        ["bash", "-e", "-o", "pipefail", "-c", "\n".join(commands)], cwd=checkout,
+        env={**kept, **here, **there, **variables, "STUB": json.dumps(said or {}), **more}, capture_output=True,
+        text=True, timeout=120, check=False,
+    )  # fmt: skip
     return answer.returncode, answer.stdout + answer.stderr
 
 
@@ -143,23 +134,17 @@ def values(**changes):
 
 @HOSTS
 def test_a_gate_is_asked_for_what_the_site_says(host, checkout):
-    status, said = run(
-        host, checkout, values(site="here", partition="cpu", stack="openmpi", test="stream|osu", minutes=30)
-    )
+    asked = values(site="here", partition="cpu", stack="openmpi", test="stream|osu", minutes=30)
+    status, said = run(host, checkout, asked)
     assert status == 0, said
     (call,) = calls(checkout)
     assert call["argv"] == [
-        "gate",
-        f"--baseline={git(checkout, 'rev-parse', 'main')}",
-        f"--candidate={git(checkout, 'rev-parse', 'change')}",
-        "--stack=openmpi",
-        "--test=stream|osu",
-        "--site=here",
-        "--partition=cpu",
-        "--minutes=30",
+        "gate", f"--baseline={git(checkout, 'rev-parse', 'main')}",
+        f"--candidate={git(checkout, 'rev-parse', 'change')}", "--stack=openmpi", "--test=stream|osu", "--site=here",
+        "--partition=cpu", "--minutes=30",
         *("--work", "plumb-ci/work", "--output", "plumb-ci/gate.json", "--output", "plumb-ci/gate.xml"),
         *("--output", "plumb-ci/gate.md", "--output", "plumb-ci/gate.html"),
-    ]
+    ]  # fmt: skip
     cli._parser(call["argv"]).parse_args(call["argv"])  # the real command knows these options
     published = {file.name for file in (checkout / "plumb-ci").iterdir()}
     assert published == {"gate.json", "gate.xml", "gate.md", "gate.html"}
@@ -248,13 +233,8 @@ def test_causes_are_looked_for_if_asked(host, checkout):
 def test_the_night_of_an_application_measures_what_the_gate_does(checkout):
     (checkout / ".plumbline").symlink_to(".venv")
     night = values(site="here", partition="cpu", stack="module:mpi", application="code/plumb.yaml", cause_minutes=20)
-    answer = subprocess.run(
-        ["bash", "plumbline/extras/ci/job.sh", "nightly"],
-        cwd=checkout,
-        env={**os.environ, **night.variables()},
-        check=False,
-    )
-    assert answer.returncode == 0
+    job = ["bash", "plumbline/extras/ci/job.sh", "nightly"]
+    assert subprocess.run(job, cwd=checkout, env={**os.environ, **night.variables()}, check=False).returncode == 0
     _, measured, followed = (call["argv"] for call in calls(checkout))
     where = ["--application=code/plumb.yaml", "--site=here", "--partition=cpu"]
     assert measured == ["run", "--stack=mpi", *where]
@@ -278,16 +258,10 @@ def test_the_night_measures_and_follows(host, checkout, tmp_path):
 
 
 @HOSTS
-@pytest.mark.parametrize(
-    ("said", "status"),
-    [
-        ({"history": 1}, 2),
-        ({"campaign": 1}, 1),
-        ({"campaign": 1, "history": 1}, 1),
-        ({"history": 3}, 3),
-        ({"silent": True}, 3),
-    ],
-)
+@pytest.mark.parametrize(("said", "status"), [
+    ({"history": 1}, 2), ({"campaign": 1}, 1), ({"campaign": 1, "history": 1}, 1), ({"history": 3}, 3),
+    ({"silent": True}, 3),
+])  # fmt: skip
 def test_the_status_of_a_night(host, checkout, said, status):
     assert run(host, checkout, values(inconclusive="fail"), "plumb-nightly", said)[0] == status
     if status == 2:
@@ -319,8 +293,6 @@ def test_nothing_to_publish_is_no_empty_site(checkout):
 
 
 def test_an_unknown_job_is_refused(checkout):
-    answer = subprocess.run(
-        ["bash", "plumbline/extras/ci/job.sh", "deploy"], cwd=checkout, capture_output=True, text=True, check=False
-    )
-    assert answer.returncode == 3
-    assert "usage" in answer.stderr
+    words = ["bash", "plumbline/extras/ci/job.sh", "deploy"]
+    answer = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+    assert (answer.returncode, "usage" in answer.stderr) == (3, True)

@@ -43,19 +43,6 @@ def export(capsys, *words):
     return status, *capsys.readouterr()
 
 
-def test_csv_has_a_row_for_each_figure(results, capsys):
-    bad = made(2, 9.0, verified=False, verdict="unreferenced")
-    put(results, made(1, 100.0, campaign="c1"), bad)
-    status, out, _ = export(capsys, "--format", "csv")
-    rows = list(csv.DictReader(io.StringIO(out)))
-    assert status == 0
-    assert [(row["id"][-1], row["value"], row["smallest"], row["largest"], row["valid"]) for row in rows] == [
-        ("1", "101.0", "100.0", "102.0", "yes"),
-        ("2", "10.0", "9.0", "11.0", "no"),
-    ]
-    assert (rows[0]["campaign"], rows[0]["stack"], rows[0]["mpi"]) == ("c1", "openmpi", "openmpi 5.0.11")
-
-
 def test_a_program_of_ones_own_has_its_application_and_commit(results, capsys):
     state = {"name": "heat", "program": "fine", "commit": "c" * 40}
     put(results, made(1, 1.0), made(2, 2.0, variant=variant(test="heat_fine", application=state)))
@@ -87,11 +74,6 @@ def test_conditions_choose_records(results, capsys, tmp_path):
     assert "no record of stack 'mpich'" in err
 
 
-def test_what_is_no_text_needs_a_file(results, capsys):
-    put(results, made(1, 1.0))
-    assert "reframe needs a place" in export(capsys, "--format", "reframe")[2]
-
-
 def test_every_unit_has_a_base_unit():
     assert set(rows.BASE) == set(units.UNITS)
 
@@ -102,27 +84,19 @@ def test_openmetrics_is_what_prometheus_reads(results, capsys):
     status, out, _ = export(capsys, "--format", "openmetrics")
     (family,) = parser.text_string_to_metric_families(out)
     assert status == 0
-    assert (family.name, family.type, family.unit) == (
-        "plumbline_figure_bytes_per_second",
-        "gauge",
-        "bytes_per_second",
-    )
-    assert [(sample.value, float(sample.timestamp)) for sample in family.samples] == [
-        (101e6, 1767225600.0),
-        (201e6, 1767312000.0),
-    ]
+    assert (family.name, family.type, family.unit) == ("plumbline_figure_bytes_per_second", "gauge", "bytes_per_second")
+    points = [(sample.value, float(sample.timestamp)) for sample in family.samples]
+    assert points == [(101e6, 1767225600.0), (201e6, 1767312000.0)]
     assert family.samples[0].labels["variant"] == HOSTILE
     assert family.samples[0].labels["figure"] == "triad"
 
 
 def reframe(database, home, *words):
-    """ReFrame itself on ``database``."""
     program = Path(sys.executable).parent / "reframe"
     storage = {"RFM_ENABLE_RESULTS_STORAGE": "1", "RFM_SQLITE_DB_FILE": str(database), "RFM_TABLE_FORMAT": "csv"}
-    environment = {**os.environ, **storage, "HOME": str(home)}
-    return subprocess.run(
-        [program, *words], env=environment, cwd=home, capture_output=True, text=True, timeout=120, check=False
-    )
+    around = {**os.environ, **storage, "HOME": str(home)}
+    command = [program, *words]
+    return subprocess.run(command, env=around, cwd=home, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_reframe_compares_our_figures(results, capsys, tmp_path):

@@ -1,11 +1,7 @@
 """The table of causes: each entry is found where it is, and nowhere else."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import fabrics
 import pytest
@@ -14,23 +10,21 @@ from witness_helper import compile_c
 
 from plumbline.base import paths
 from plumbline.extras.fabric import causes
-from plumbline.extras.fabric.causes import CAUSES, Case
+from plumbline.extras.fabric.causes import CAUSES
 from plumbline.extras.fabric.smoke import SMALL_VOLUME
 from plumbline.mpi import ways
 from plumbline.site.nodes import findings
 
-Made = Callable[[Path], Case]
 
-
-def loads(*files: Path) -> dict[str, Any]:
+def loads(*files):
     return {"loads": {"library": None, "files": {str(file): "0" * 64 for file in files}}}
 
 
-def library(folder: Path, source: str, *options: str, name: str = "libuct_ib.so") -> Path:
+def library(folder, source, *options, name="libuct_ib.so"):
     return Path(compile_c(folder, source, "-shared", "-fPIC", *options, name=name))
 
 
-def without_its_library(folder: Path) -> Case:
+def without_its_library(folder):
     needed = library(folder, "int verbs(void) { return 1; }", name="libverbs_made.so")
     source = 'int verbs(void); const char *mark = "ibv_open_device"; int own(void) { return verbs(); }'
     plugin = library(folder, source, f"-L{folder}", "-lverbs_made")
@@ -38,11 +32,11 @@ def without_its_library(folder: Path) -> Case:
     return case(ways.INFINIBAND, **loads(plugin))
 
 
-def closed(folder: Path) -> Case:
+def closed(folder):
     return case(ways.INFINIBAND)
 
 
-def other_interface(folder: Path) -> Case:
+def other_interface(folder):
     cards = [
         {"name": name, "physical": True, "driver": "x", "speed_mbit": speed, "state": "up", "numa": 0}
         for name, speed in (("eth0", 1000), ("ib0", 100_000))
@@ -52,11 +46,9 @@ def other_interface(folder: Path) -> Case:
 
 
 #: cause -> a case that has it, and what shows it
-MADE: dict[str, tuple[Made, str]] = {
-    "turned off by a setting": (
-        lambda _: case(ways.SHARED, settings={"OMPI_MCA_btl": ("self,tcp", "site.yaml")}),
-        "OMPI_MCA_btl=self,tcp (site.yaml)",
-    ),
+MADE = {
+    "turned off by a setting": (lambda _: case(ways.SHARED, settings={"OMPI_MCA_btl": ("self,tcp", "site.yaml")}),
+                                "OMPI_MCA_btl=self,tcp (site.yaml)"),
     "provider not built": (
         lambda folder: case(ways.INFINIBAND, **loads(library(folder, "int own(void) { return 1; }"))),
         "none of its 1 libraries has ibv_open_device",
@@ -66,18 +58,14 @@ MADE: dict[str, tuple[Made, str]] = {
         lambda _: case(ways.INFINIBAND, smoke(lines=(f"pml_ucx.c:325 UCP worker {causes.NO_THREADS}.",))),
         f"the library says that UCX {causes.NO_THREADS}",
     ),
-    "ranks in user namespaces of their own": (
-        lambda _: case(ways.CMA, smoke({}, {"user_namespace": "user:[2]"})),
-        "the ranks are in 2 user namespaces",
-    ),
+    "ranks in user namespaces of their own": (lambda _: case(ways.CMA, smoke({}, {"user_namespace": "user:[2]"})),
+                                              "the ranks are in 2 user namespaces"),
     findings.PTRACE: (lambda _: case(ways.CMA, node=facts(knobs={"ptrace_scope": 1})), "1"),
     "copies refused by the kernel": (
         lambda _: case(ways.CMA, smoke({"refused": 3}, {})), "the kernel refused 3 copies",
     ),
     "device closed to this user": (closed, "there is no /dev/infiniband/uverbs*"),
-    findings.LOCKED: (
-        lambda _: case(ways.INFINIBAND, node=facts(knobs={"memlock_bytes": 64 << 10})), "64 KiB",
-    ),
+    findings.LOCKED: (lambda _: case(ways.INFINIBAND, node=facts(knobs={"memlock_bytes": 64 << 10})), "64 KiB"),
     findings.SHM: (lambda _: case(ways.SHARED, node=facts(knobs={"shm_bytes": 64 << 20})), "64 MiB"),
     "slower interface": (other_interface, "messages go by eth0, 1 Gbit/s; ib0 has 100 Gbit/s"),
     "peer not reached: firewall or wrong interface": (
@@ -92,23 +80,23 @@ MADE: dict[str, tuple[Made, str]] = {
 
 
 @pytest.fixture(autouse=True)
-def addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+def addresses(monkeypatch):
     known = {"eth0": "10.0.0.1", "ib0": "10.1.0.1"}
     monkeypatch.setattr(causes, "address", known.get)
 
 
-def test_every_cause_has_a_test() -> None:
+def test_every_cause_has_a_test():
     assert set(MADE) == {cause.name for cause in CAUSES}
 
 
-def test_the_page_has_every_cause_in_the_order_of_the_table() -> None:
+def test_the_page_has_every_cause_in_the_order_of_the_table():
     page = (paths.root() / "docs" / "fabrics.md").read_text(encoding="utf-8").partition("## Causes and cures")[2]
     rows = re.findall(r"^\| (?!cause )([^|]+) \|", page, re.MULTILINE)
     assert rows == [cause.name for cause in CAUSES]
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_cause_is_found_with_what_shows_it(name: str, tmp_path: Path) -> None:
+def test_a_cause_is_found_with_what_shows_it(name, tmp_path):
     if name == "device closed to this user" and Path("/dev/infiniband").exists():
         pytest.skip("this host has InfiniBand")
     make, seen = MADE[name]
@@ -116,26 +104,26 @@ def test_a_cause_is_found_with_what_shows_it(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("nodes", "wanted"), [(1, []), (2, ["peer not reached: firewall or wrong interface"])])
-def test_a_time_limit_is_no_firewall_within_a_node(nodes: int, wanted: list[str]) -> None:
+def test_a_time_limit_is_no_firewall_within_a_node(nodes, wanted):
     late = smoke(failed="ended by its time limit of 30 s", late=True, nodes=nodes)
     assert [why.cause for why in causes.of(case(ways.TCP, late))] == wanted
 
 
 @pytest.mark.parametrize("way", [*ways.WAYS, ways.SHARED, ways.TCP])
-def test_where_nothing_is_wrong_only_what_is_not_there_is_named(way: str) -> None:
+def test_where_nothing_is_wrong_only_what_is_not_there_is_named(way):
     found = {why.cause for why in causes.of(case(way))}
     assert found <= {"provider not built", "device closed to this user"}
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_cure_is_said_in_full(name: str, tmp_path: Path) -> None:
+def test_a_cure_is_said_in_full(name, tmp_path):
     found = [why.cure for why in causes.of(MADE[name][0](tmp_path))]
     assert all(found)
     assert not any("{" in cure for cure in found)
 
 
 @pytest.mark.parametrize("level", [0, 2])
-def test_ucx_is_asked_for_its_threads(tmp_path: Path, level: int) -> None:
+def test_ucx_is_asked_for_its_threads(tmp_path, level):
     attributes = "struct attributes { unsigned long long mask; int level; };"
     query = f"int ucp_lib_query(struct attributes *found) {{ found->level = {level}; return 0; }}"
     ucx = library(tmp_path, f"{attributes} {query}", name="libucp.so.0")
@@ -143,7 +131,7 @@ def test_ucx_is_asked_for_its_threads(tmp_path: Path, level: int) -> None:
     assert causes.threads_of_ucx(case(ways.INFINIBAND)) is None
 
 
-def test_a_plugin_beside_a_loaded_library_counts(tmp_path: Path) -> None:
+def test_a_plugin_beside_a_loaded_library_counts(tmp_path):
     uct = library(tmp_path, "int own(void) { return 1; }", name="libuct.so.0")
     (tmp_path / "ucx").mkdir()
     library(tmp_path, 'const char *mark = "ibv_open_device";', name="ucx/libuct_ib.so.0")

@@ -1,9 +1,6 @@
 """Outputs of nodes and libraries that nobody has here, as they were published: never run for real by this project."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -17,7 +14,7 @@ RECORDED = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("entry", RECORDED, ids=lambda entry: str(entry["from"]).removeprefix("https://"))
-def test_what_was_published_is_understood(entry: dict[str, Any]) -> None:
+def test_what_was_published_is_understood(entry):
     told = ways.reported(entry["lines"])
     assert told == entry["told"]
     assert [way for way in ways.FABRICS if any(ways.is_of(word, way) for word in told)] == entry["uses"]
@@ -27,5 +24,5 @@ def test_what_was_published_is_understood(entry: dict[str, Any]) -> None:
         assert name in [why.cause for why in found]
 
 
-def test_every_entry_says_where_it_is_from() -> None:
+def test_every_entry_says_where_it_is_from():
     assert all(str(entry["from"]).startswith("https://") and entry["node"] for entry in RECORDED)

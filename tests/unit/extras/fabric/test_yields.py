@@ -66,14 +66,11 @@ def test_calls_that_return_at_once_are_counted_too(counted):
 
 
 class TestDoctor:
-    @pytest.mark.parametrize(
-        ("found", "bad", "seen"),
-        [
-            (doctor.Yields(0.0, 0.6, None), False, "0.0 an exchange"),
-            (doctor.Yields(0.2, 0.6, 0.6), False, "0.2 an exchange"),
-            (doctor.Yields(70.4, 1.33, 0.83), True, "70 calls of sched_yield an exchange of 16 B"),
-        ],
-    )
+    @pytest.mark.parametrize(("found", "bad", "seen"), [
+        (doctor.Yields(0.0, 0.6, None), False, "0.0 an exchange"),
+        (doctor.Yields(0.2, 0.6, 0.6), False, "0.2 an exchange"),
+        (doctor.Yields(70.4, 1.33, 0.83), True, "70 calls of sched_yield an exchange of 16 B"),
+    ])  # fmt: skip
     def test_a_call_an_exchange_is_too_many(self, monkeypatch, found, bad, seen):
         monkeypatch.setattr(doctor, "measure_yields", lambda document: found)
         finding, latency = doctor.examine_costs([stack_manifest.made("mpich")])

@@ -1,9 +1,5 @@
 """Commands whose output shows a lesson: what is found in it, and why something is not."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from plumbline.base import paths
@@ -12,9 +8,7 @@ from plumbline.extras.labs.evidence import HOLDS, MISSING, OPPOSITE
 from plumbline.extras.labs.model import Printed
 
 
-def output(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, script: str, shows: str | None = None, **lines: str
-) -> evidence.Output:
+def output(monkeypatch, folder, script, shows=None, **lines):
     """Of a command that is this shell script; each line's text is what it says."""
     program = folder / "plumb"
     program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
@@ -24,16 +18,14 @@ def output(
     return evidence.run_printed(Printed(command=["plumb", "x"], shows=shows, lines=wanted))
 
 
-def test_a_line_of_the_output_proves_what_is_said_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_line_of_the_output_proves_what_is_said_of_it(monkeypatch, tmp_path):
     one = output(monkeypatch, tmp_path, "echo 'sent   12'; echo news >&2", twelve="^sent +12$", thirteen="^sent +13$")
     assert one.text == "sent   12"
-    assert [(found.state, found.reason) for found in one.findings] == [
-        (HOLDS, "sent 12"),
-        (OPPOSITE, "the output has no such line"),
-    ]
+    found = [(each.state, each.reason) for each in one.findings]
+    assert found == [(HOLDS, "sent 12"), (OPPOSITE, "the output has no such line")]
 
 
-def test_errors_are_shown_of_a_command_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_errors_are_shown_of_a_command_that_fails(monkeypatch, tmp_path):
     """A program that hangs is ended, and what says so are errors."""
     one = output(
         monkeypatch, tmp_path, "echo table; echo 'ended: rank 0' >&2; echo last >&2; exit 1",
@@ -44,18 +36,15 @@ def test_errors_are_shown_of_a_command_that_fails(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("shows", "text"),
-    [("^[bd]$", "b\n…\nd"), ("^[bc]$", "b\nc"), ("^x$", "a\nb\nc\nd"), (None, "a\nb\nc\nd")],
+    ("shows", "text"), [("^[bd]$", "b\n…\nd"), ("^[bc]$", "b\nc"), ("^x$", "a\nb\nc\nd"), (None, "a\nb\nc\nd")]
 )
-def test_parts_of_a_long_output_are_shown(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shows: str | None, text: str
-) -> None:
+def test_parts_of_a_long_output_are_shown(monkeypatch, tmp_path, shows, text):
     """Facts are looked for in the whole."""
     one = output(monkeypatch, tmp_path, "printf 'a\\nb\\nc\\nd\\n'", shows, third="^c$")
     assert (one.text, [found.state for found in one.findings]) == (text, [HOLDS])
 
 
-def test_the_newest_record_of_the_lab_takes_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_newest_record_of_the_lab_takes_its_place(monkeypatch, tmp_path):
     """What was measured is not a fact of any machine."""
     (tmp_path / "plumb").write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
     (tmp_path / "plumb").chmod(0o755)
@@ -66,9 +55,7 @@ def test_the_newest_record_of_the_lab_takes_its_place(monkeypatch: pytest.Monkey
     assert [(one.state, one.planned) for one in shown.findings] == [(HOLDS, False)]
 
 
-def test_the_documents_own_output_stands_below_and_is_no_evidence(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_documents_own_output_stands_below_and_is_no_evidence(monkeypatch, tmp_path):
     (tmp_path / "plumb").write_text("#!/bin/sh\necho 12\n", encoding="utf-8")
     (tmp_path / "plumb").chmod(0o755)
     monkeypatch.setattr(paths, "program", lambda name: str(tmp_path / "plumb"))

@@ -1,10 +1,5 @@
 """What the documents published, fed back as measurements of five rounds, and figures that contradict their lessons."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-from typing import Any
-
 import numpy as np
 import pytest
 from msgspec import structs
@@ -12,20 +7,19 @@ from samples import barrier
 
 from plumbline.base import group
 from plumbline.extras.labs import evidence, model
-from plumbline.judge.references.match import Entry
 from plumbline.records.figure import Figure
-from plumbline.records.model import Row
 
 TEMPLATE = barrier(1.0).row()
 ROUNDS, LAUNCHES = 5, 1
 #: labs whose published figures stand on both sides of one of their comparisons
 WITH_BOTH = ("T5", "R7", "U1", "U3", "U4", "S3", "D7")
-#: the test, its parameters, stack and partition, and the figures: name, value, unit, better
-Point = tuple[str, dict[str, Any], str, str, list[tuple[str, float, str, str]]]
 
 
-def measured(points: Iterable[Point], noise: float, random: np.random.Generator) -> list[Row]:
-    """Rows of rounds in which each launch is off by a factor with that standard deviation (of its logarithm)."""
+def measured(points, noise, random):
+    """Rows of rounds in which each launch is off by a factor with that standard deviation (of its logarithm).
+
+    A point is a test, its parameters, stack and partition, and its figures: name, value, unit, better.
+    """
     rows = []
     for test, params, stack, partition, figures in points:
         variant = structs.replace(TEMPLATE.variant, test=test, name=test, params=params)
@@ -44,10 +38,9 @@ def measured(points: Iterable[Point], noise: float, random: np.random.Generator)
     return rows
 
 
-def published(name: str) -> list[Point]:
-    """The published figures of a lab."""
+def published(name):
     places = {place for table in model.named(name).tables for place in table.published}
-    entries: list[Entry] = [
+    entries = [
         entry
         for place in sorted(places)
         for entry in evidence._references(place.partition(":")[0])
@@ -60,13 +53,12 @@ def published(name: str) -> list[Point]:
     ]
 
 
-def states(name: str, points: Iterable[Point], noise: float, seed: int) -> dict[str, str]:
-    """The state of each comparison of a lab."""
+def states(name, points, noise, seed):
     rows = measured(points, noise, np.random.default_rng(seed))
     return {finding.subject: finding.state for finding in evidence.findings(model.named(name), rows)}
 
 
-def wrong(name: str, noise: float, repeats: int) -> list[tuple[str, str]]:
+def wrong(name, noise, repeats):
     """The firm lines that contradict what the document's figures say without noise."""
     points = published(name)
     truth = states(name, points, 1e-6, 0)
@@ -80,42 +72,32 @@ def wrong(name: str, noise: float, repeats: int) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.parametrize("repeats", [10, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("noise", [0.01, 0.05, 0.2])
 @pytest.mark.parametrize("name", WITH_BOTH)
-def test_published_figures_never_get_a_wrong_firm_line(name: str, noise: float) -> None:
-    assert wrong(name, noise, 10) == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("noise", [0.01, 0.05, 0.2])
-@pytest.mark.parametrize("name", WITH_BOTH)
-def test_a_thousand_times(name: str, noise: float) -> None:
-    assert wrong(name, noise, 1000) == []
+def test_published_figures_never_get_a_wrong_firm_line(name, noise, repeats):
+    assert wrong(name, noise, repeats) == []
 
 
 #: the comparisons that the documents' own figures show, with 1 % of noise, in the rounds of one lab
 SHOWN = {
-    "U1": {
-        "One thread has more bandwidth from its own memory than from the other node's",
-        "Four threads have more bandwidth from their own memory than from the other node's",
-        "Four threads have more bandwidth than one",
-    },
+    "U1": {"One thread has more bandwidth from its own memory than from the other node's",
+           "Four threads have more bandwidth from their own memory than from the other node's",
+           "Four threads have more bandwidth than one"},
     "U4": {"The product in nodeperf's shape reaches the measured peak of all cores within 5 %"},
     "T5": {"In tmpi's order, sixteen small messages take no longer than one large message, within 10 % (mvapich)"},
-    "D7": {
-        "A message between GPUs on one switch takes less time than between two sockets",
-        "Between nodes a process near to GPU 2 sends in less time than a far one",
-    },
-}
+    "D7": {"A message between GPUs on one switch takes less time than between two sockets",
+           "Between nodes a process near to GPU 2 sends in less time than a far one"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_the_documents_own_figures_hold(name: str) -> None:
+def test_the_documents_own_figures_hold(name):
     shown = states(name, published(name), 0.01, 1)
     assert {subject: shown.get(subject) for subject in SHOWN[name]} == dict.fromkeys(SHOWN[name], evidence.HOLDS)
 
 
-def test_what_openmpi_did_on_ranger_is_against_the_lesson() -> None:
+def test_what_openmpi_did_on_ranger_is_against_the_lesson():
     (against,) = [
         subject for subject, state in states("T5", published("T5"), 0.01, 1).items()
         if state == evidence.OPPOSITE and subject.startswith("In tmpi's order")
@@ -125,7 +107,7 @@ def test_what_openmpi_did_on_ranger_is_against_the_lesson() -> None:
 
 PINGPONG = {"operation": "PingPong"}
 #: figures that contradict a sentence of a document, typed from that sentence
-CONTRADICTING: dict[str, list[Point]] = {
+CONTRADICTING = {
     # "the bandwidth ... within the same socket is around 25 GB/s", "from another socket ... around 10 GB/s"
     "U1": [
         ("stream_numa", {"cpu_node": 0, "memory_node": node, "threads": threads}, "openmpi", "default",
@@ -172,7 +154,7 @@ CONTRADICTING: dict[str, list[Point]] = {
 
 @pytest.mark.parametrize("noise", [0.001, 0.05])
 @pytest.mark.parametrize("name", CONTRADICTING)
-def test_figures_that_contradict_a_document_never_hold(name: str, noise: float) -> None:
+def test_figures_that_contradict_a_document_never_hold(name, noise):
     for seed in range(10):
         shown = states(name, CONTRADICTING[name], noise, seed)
         assert evidence.HOLDS not in {state for subject, state in shown.items() if subject != "Every product is right"}

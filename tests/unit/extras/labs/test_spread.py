@@ -1,25 +1,21 @@
 """Tables of how far launches are from their median, and of each launch."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from plumbline.judge import pivot
 from plumbline.records.figure import Figure
 
 
-def item(samples: list[float]) -> pivot.Item:
+def item(samples):
     """Of a figure whose launches measured this."""
     middle = sorted(samples)[len(samples) // 2]
     figure = Figure(
         name="triad", value=middle, unit="MB/s", better="higher", launches=len(samples), samples=samples,
         limit=None, reference=None,
     )  # fmt: skip
-    row: Any = None
+    row = None
     return pivot.Item({"test": "t"}, {}, "MB/s", "higher", measured=(row, figure))
 
 
-def test_the_spread_of_a_figure_is_the_distance_of_its_launches_from_their_median() -> None:
+def test_the_spread_of_a_figure_is_the_distance_of_its_launches_from_their_median():
     changed = pivot.spread(item([90.0, 100.0, 100.0, 103.0, 50.0]))
     assert changed.measured is not None
     figure = changed.measured[1]
@@ -28,18 +24,18 @@ def test_the_spread_of_a_figure_is_the_distance_of_its_launches_from_their_media
     assert changed.parameters == {"test": "t"}
 
 
-def test_a_figure_of_zero_has_no_spread() -> None:
+def test_a_figure_of_zero_has_no_spread():
     changed = pivot.spread(item([0.0, 0.0, 1.0]))
     assert changed.measured is not None
     assert changed.measured[1].samples == [0.0, 0.0, 0.0]
 
 
-def test_a_published_figure_has_no_launches() -> None:
+def test_a_published_figure_has_no_launches():
     published = pivot.Item({"test": "t"}, {}, "MB/s", "higher", published=7.0)
     assert pivot.spread(published) == published
 
 
-def test_launches_of_several_records_are_numbered_in_a_row() -> None:
+def test_launches_of_several_records_are_numbered_in_a_row():
     each = pivot.launches([item([90.0, 100.0]), pivot.Item({"test": "u"}, {}, "MB/s", "higher"), item([70.0])])
     assert [(one.get("launch"), one.measured and one.measured[1].samples) for one in each] == [
         ("1", [90.0]),

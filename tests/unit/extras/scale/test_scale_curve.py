@@ -1,7 +1,5 @@
 """Scaling curves with planted laws: intervals, the law that is named, and why a curve bends."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import sys
@@ -28,7 +26,7 @@ from scaling import COUNTS, LAWS, N, planted
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_intervals_hold_the_planted_efficiency_and_parameters(name: str) -> None:
+def test_intervals_hold_the_planted_efficiency_and_parameters(name):
     """95 % intervals of efficiency; parameters' in 99 %, if the right law is named; a curve without a law has none."""
     times, parameters = LAWS[name]
     inside, counted, covered, named = 0, 0, 0, 0
@@ -49,14 +47,14 @@ def test_intervals_hold_the_planted_efficiency_and_parameters(name: str) -> None
     assert covered >= (38 if parameters else 0)
 
 
-def test_rates_and_weak_scaling_have_speedups_too() -> None:
+def test_rates_and_weak_scaling_have_speedups_too():
     values = np.array([[10.0] * 3, [18.0] * 3])
     assert Curve((1, 2), values, rates=True).speedup(1).value == pytest.approx(1.8)
     slower = Curve((1, 2), np.array([[1.0] * 3, [1.25] * 3]), weak=True)
     assert (slower.speedup(1).value, slower.efficiency(1).value) == pytest.approx((1.6, 0.8))
 
 
-def test_a_point_without_values_is_a_hole() -> None:
+def test_a_point_without_values_is_a_hole():
     """Nothing is interpolated; without the first point the next one is the base."""
     values = np.array([[np.nan] * 3, [1.0, 1.01, 0.99], [0.5, 0.51, 0.5]])
     known = Curve((1, 2, 4), values)
@@ -65,7 +63,7 @@ def test_a_point_without_values_is_a_hole() -> None:
     assert known.law() == (None, "a law needs three points and three rounds of all of them")
 
 
-def test_the_best_numbers_say_what_is_not_decided() -> None:
+def test_the_best_numbers_say_what_is_not_decided():
     known = planted("saturated at 8", 0.03, 6, 1)
     least, open_places = curve.fastest(known)
     assert least == 3
@@ -76,43 +74,37 @@ def test_the_best_numbers_say_what_is_not_decided() -> None:
 
 
 SPENT = {
-    "kernel": 0.0,
-    "faults": 0.0,
-    "threads": 4,
-    "workers": 4,
+    "kernel": 0.0, "faults": 0.0, "threads": 4, "workers": 4,
     **dict.fromkeys(("thread_load", "rank_load", "first", "others_load"), 1.0),
-}
+}  # fmt: skip
 
 
-def step(cpu: float, wall: float, waited: float = 0.0, weak: bool = False, **spent: float) -> Step:
+def step(cpu, wall, waited=0.0, weak=False, **spent):
     """From 2 threads that worked 4 s on 2 CPUs each to 4 threads."""
     old = Account(8.0, 4.0, 0.0, {**SPENT, "threads": 2, "workers": 2})
     grown = 2.0 if weak else 1.0
     return Step(2, 4, 4.0 / 2 / wall * grown, old, Account(cpu, wall, waited, {**SPENT, **spent}), weak, "threads")
 
 
-@pytest.mark.parametrize(
-    ("planted_step", "name"),
-    [
-        (step(8.0, 3.0, thread_load=1.5), "load"),
-        (step(8.0, 3.0, thread_load=1.5, first=2.0), "serial part"),
-        (step(8.0, 3.0, thread_load=1.5, first=1.5, others_load=1.3), "load"),
-        (step(8.0, 3.0), "waits"),
-        (step(8.0, 3.0, waited=1.0), "other work"),
-        (step(8.0, 4.0, workers=2), "not used"),
-        (step(8.0, 4.0, workers=2, listed=0.1), "load or waits"),
-        (step(12.0, 3.0), "memory, caches, clock, or spinning"),
-        (step(12.0, 3.0, kernel=0.33, faults=250_000), "kernel"),
-        (step(24.0, 6.0, weak=True), "memory, caches, clock, or spinning"),
-    ],
-)
-def test_the_account_of_cpu_time_names_the_cause(planted_step: Step, name: str) -> None:
+@pytest.mark.parametrize(("planted_step", "name"), [
+    (step(8.0, 3.0, thread_load=1.5), "load"),
+    (step(8.0, 3.0, thread_load=1.5, first=2.0), "serial part"),
+    (step(8.0, 3.0, thread_load=1.5, first=1.5, others_load=1.3), "load"),
+    (step(8.0, 3.0), "waits"),
+    (step(8.0, 3.0, waited=1.0), "other work"),
+    (step(8.0, 4.0, workers=2), "not used"),
+    (step(8.0, 4.0, workers=2, listed=0.1), "load or waits"),
+    (step(12.0, 3.0), "memory, caches, clock, or spinning"),
+    (step(12.0, 3.0, kernel=0.33, faults=250_000), "kernel"),
+    (step(24.0, 6.0, weak=True), "memory, caches, clock, or spinning"),
+])  # fmt: skip
+def test_the_account_of_cpu_time_names_the_cause(planted_step, name):
     assert [each.name for each in bends.causes(planted_step)] == [name]
     assert bends.sentence(planted_step).startswith("from 2 to 4 threads: +")
     assert f"of +100 %: {name}: " in bends.sentence(planted_step)
 
 
-def test_an_efficiency_that_falls_is_said_with_both_values() -> None:
+def test_an_efficiency_that_falls_is_said_with_both_values():
     """Twice as fast on two threads; the candidate, which is as fast on one, 1.6 times."""
     noise = 0.002 * np.random.default_rng(5).standard_normal((4, 30))
     times = (np.exp(noise) * np.array([[1.0], [1.0], [0.5], [0.625]])).tolist()
@@ -123,16 +115,13 @@ def test_an_efficiency_that_falls_is_said_with_both_values() -> None:
     assert gated.sentence(verdict).startswith("efficiency at 2 threads: 0.50, and 0.50 (")
 
 
-@pytest.mark.parametrize(
-    "launch",
-    [
-        '"place": 2, "round": 0',
-        '"place": -1, "round": 0',
-        '"place": 0, "round": 9',
-        '"place": 0, "round": 0, "value": 0.0',
-    ],
-)
-def test_launches_that_were_not_measured_are_one_line(tmp_path: Path, launch: str) -> None:
+@pytest.mark.parametrize("launch", [
+    '"place": 2, "round": 0',
+    '"place": -1, "round": 0',
+    '"place": 0, "round": 9',
+    '"place": 0, "round": 0, "value": 0.0',
+])  # fmt: skip
+def test_launches_that_were_not_measured_are_one_line(tmp_path, launch):
     scaling = Scaling(
         name="x", kind="threads", counts=[1, 2], commands=[["x"]] * 2, placement="", weak=False, rule=FigureRule(),
         minutes=1.0, rounds=3, seed=1, circumstances={},
@@ -142,7 +131,7 @@ def test_launches_that_were_not_measured_are_one_line(tmp_path: Path, launch: st
         measured.kept(tmp_path, scaling)
 
 
-def test_a_clock_that_falls_is_a_cause_where_it_is_known() -> None:
+def test_a_clock_that_falls_is_a_cause_where_it_is_known():
     slower = step(10.0, 2.5)
     assert "a lower clock" in bends.sentence(slower)
     clocked = [dataclasses.replace(each, ghz=ghz) for each, ghz in ((slower.old, 3.5), (slower.new, 2.8))]
@@ -159,7 +148,7 @@ def test_a_clock_that_falls_is_a_cause_where_it_is_known() -> None:
     assert row.common.value == pytest.approx(0.8 * 3.5 / 2.8)
 
 
-def test_clocks_are_those_of_the_cpus_of_the_launch(tmp_path: Path) -> None:
+def test_clocks_are_those_of_the_cpus_of_the_launch(tmp_path):
     for cpu, khz in ((0, "3500000"), (1, "2500000"), (2, "800000")):
         folder = tmp_path / f"sys/devices/system/cpu/cpu{cpu}/cpufreq"
         folder.mkdir(parents=True)
@@ -174,12 +163,12 @@ def test_clocks_are_those_of_the_cpus_of_the_launch(tmp_path: Path) -> None:
     assert looks.of([structs.replace(rank, host="elsewhere")]) == 0.0
 
 
-def test_nodes_share_no_memory() -> None:
+def test_nodes_share_no_memory():
     (known,) = bends.causes(dataclasses.replace(step(12.0, 3.0), kind="nodes"))
     assert known.name == "copies, or waits that poll"
 
 
-def test_two_causes_at_once_are_both_named() -> None:
+def test_two_causes_at_once_are_both_named():
     """Half is idle time, half is dearer work. Time that the account does not have is not decided."""
     line = bends.sentence(step(10.0, 3.1, kernel=0.2))
     assert ": waits, and kernel: CPUs were busy 81% as long as before" in line
@@ -189,12 +178,12 @@ def test_two_causes_at_once_are_both_named() -> None:
     assert f"cause not decided: {parts}" in bends.sentence(elsewhere)
 
 
-def test_two_rounds_have_no_interval() -> None:
+def test_two_rounds_have_no_interval():
     known = Curve((1, 2), np.array([[1.0, 1.1], [0.6, 0.61]]))
     assert shown._interval(known.efficiency(1)) == f"{known.efficiency(1).value:.2f}"
 
 
-def test_the_part_of_the_machine_that_fewer_threads_saturate() -> None:
+def test_the_part_of_the_machine_that_fewer_threads_saturate():
     """One L3 cache is full with half of its cores; the node is not."""
     known = Curve((1, 2, 4, 8), 1 / np.array([[1.0] * 3, [2.0] * 3, [2.0] * 3, [4.0] * 3]))
     (line,) = shown._saturated(known, {4: "one L3 cache", 8: "one node"})

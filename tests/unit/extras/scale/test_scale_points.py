@@ -1,7 +1,5 @@
 """Points of a scaling curve: numbers, and the command of each."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from pathlib import Path
@@ -22,7 +20,7 @@ import make
 RANGER = paths.suite() / "site-configs" / "ranger" / "topology" / "normal.xml"
 
 
-def test_the_ladder_has_the_steps_of_the_machine() -> None:
+def test_the_ladder_has_the_steps_of_the_machine():
     """Four sockets of four cores, each a NUMA node."""
     ranger = machine.load(RANGER)
     assert points.numbers("ladder", ranger, "threads") == [1, 2, 4, 8, 16]
@@ -48,7 +46,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_the_plan_of_a_large_machine(name: str) -> None:
+def test_the_plan_of_a_large_machine(name):
     here = machine.load(Path(make.__file__).with_name(f"{name}.xml"))
     steps, fills = PLANS[name]
     counts = points.numbers("ladder", here, "threads")
@@ -56,7 +54,7 @@ def test_the_plan_of_a_large_machine(name: str) -> None:
     assert points.starts(counts, here) == fills
 
 
-def test_the_plan_of_a_laptop_with_two_kinds_of_cores_counts_cores_and_not_threads() -> None:
+def test_the_plan_of_a_laptop_with_two_kinds_of_cores_counts_cores_and_not_threads():
     """Six cores of two hardware threads, eight of one, all below one cache."""
     cores = [*make.cores(make.numbered(0, 6, step=2, sibling=1)), *make.cores(make.numbered(12, 8))]
     root = make.machine([make.package(0, [make.l3(24 * make.MIB, cores)], [make.numa(0, 32)])])
@@ -65,7 +63,7 @@ def test_the_plan_of_a_laptop_with_two_kinds_of_cores_counts_cores_and_not_threa
     assert points.numbers("ladder", laptop, "threads") == [1, 2, 4, 8, 14]
 
 
-def test_the_plan_of_four_nodes_is_that_of_their_job() -> None:
+def test_the_plan_of_four_nodes_is_that_of_their_job():
     ranger = machine.load(RANGER)
     assert points.numbers("ladder", ranger, "nodes", 4) == [1, 2, 4]
     with pytest.raises(PlumbError, match="8 nodes, and this job has 4"):
@@ -74,62 +72,54 @@ def test_the_plan_of_four_nodes_is_that_of_their_job() -> None:
         points.numbers("ladder", ranger, "nodes")
 
 
-def test_a_split_shares_the_cores() -> None:
+def test_a_split_shares_the_cores():
     words = ["mpirun", "-n", "{ranks}", "-x", "OMP_NUM_THREADS={threads}"]
     assert points.splits(words, 12) == [1, 2, 3, 4, 6, 12]
     assert points.commands(words, "ranks", [3], [], False, 12) == [["mpirun", "-n", "3", "-x", "OMP_NUM_THREADS=4"]]
 
 
-@pytest.mark.parametrize(
-    ("spelling", "kind", "fault"),
-    [
-        ("1,2,x", "threads", "'x' is no whole number above 0"),
-        ("0,1", "threads", "'0' is no whole number"),
-        ("1.5,2", "threads", "'1.5' is no whole number"),
-        ("2,1,2", "threads", "2 stands there twice"),
-        ("4", "threads", "one point is no curve"),
-        ("1,,2", "threads", "'' is no whole number"),
-        ("", "threads", "'' is no whole number"),
-        ("1,17", "threads", "17 threads, and this host has 16 CPUs"),
-    ],
-)
-def test_a_bad_list_is_one_line(spelling: str, kind: str, fault: str) -> None:
+@pytest.mark.parametrize(("spelling", "kind", "fault"), [
+    ("1,2,x", "threads", "'x' is no whole number above 0"),
+    ("0,1", "threads", "'0' is no whole number"),
+    ("1.5,2", "threads", "'1.5' is no whole number"),
+    ("2,1,2", "threads", "2 stands there twice"),
+    ("4", "threads", "one point is no curve"),
+    ("1,,2", "threads", "'' is no whole number"),
+    ("", "threads", "'' is no whole number"),
+    ("1,17", "threads", "17 threads, and this host has 16 CPUs"),
+])  # fmt: skip
+def test_a_bad_list_is_one_line(spelling, kind, fault):
     with pytest.raises(PlumbError, match=fault):
         points.numbers(spelling, machine.load(RANGER), kind)
 
 
-def test_ranks_may_be_more_than_the_cpus_of_this_host() -> None:
+def test_ranks_may_be_more_than_the_cpus_of_this_host():
     assert points.numbers("1, 64", machine.load(RANGER), "ranks") == [1, 64]
 
 
-def commands(
-    words: list[str], kind: str = "ranks", weak: bool = False, values: tuple[str, ...] = ()
-) -> list[list[str]]:
+def commands(words, kind="ranks", weak=False, values=()):
     return points.commands(words, kind, [1, 8], values, weak)
 
 
-def test_placeholders_and_their_arithmetic() -> None:
+def test_placeholders_and_their_arithmetic():
     words = ["mpirun", "-n", "{ranks}", "./p", "{100*ranks}", "{(ranks+7)//8}x{n%5}", "{ print $1 }", "{other}"]
     assert commands(words)[1] == ["mpirun", "-n", "8", "./p", "800", "1x3", "{ print $1 }", "{other}"]
     assert commands(["./p", "{value}"], "threads", values=("30", "60")) == [["./p", "30"], ["./p", "60"]]
 
 
-@pytest.mark.parametrize(
-    ("words", "more", "fault"),
-    [
-        (["mpirun", "-n", "2", "./p"], {}, "the command is the same with 1 and 8 ranks"),
-        (["./p", "100"], {"kind": "threads", "weak": True}, "the command is the same with 1 and 8 threads"),
-        (["./p", "{ranks**2}"], {}, r"\{ranks\*\*2\} has no whole value"),
-        (["./p", "{ranks/2}"], {}, "not an arithmetic expression"),
-        (["./p", "{ranks}", "{100*threads}"], {}, r"\{100\*threads\} has no number, as the curve is over ranks"),
-        (["./p", "{ranks//0}"], {}, "has no whole value with 1 ranks"),
-        (["./p", "{ranks" + "*99999999" * 9 + "}"], {}, "it is too large"),
-        (["./p", "{value}"], {"values": ("1",)}, "1 value for 2 points"),
-        (["./p", "{ranks}"], {"values": ("1", "2")}, r"\{value\} in the command and --values go together"),
-        (["./p", "{value}", "{ranks}"], {}, r"\{value\} in the command and --values go together"),
-    ],
-)
-def test_a_command_that_cannot_scale_is_one_line(words: list[str], more: dict, fault: str) -> None:
+@pytest.mark.parametrize(("words", "more", "fault"), [
+    (["mpirun", "-n", "2", "./p"], {}, "the command is the same with 1 and 8 ranks"),
+    (["./p", "100"], {"kind": "threads", "weak": True}, "the command is the same with 1 and 8 threads"),
+    (["./p", "{ranks**2}"], {}, r"\{ranks\*\*2\} has no whole value"),
+    (["./p", "{ranks/2}"], {}, "not an arithmetic expression"),
+    (["./p", "{ranks}", "{100*threads}"], {}, r"\{100\*threads\} has no number, as the curve is over ranks"),
+    (["./p", "{ranks//0}"], {}, "has no whole value with 1 ranks"),
+    (["./p", "{ranks" + "*99999999" * 9 + "}"], {}, "it is too large"),
+    (["./p", "{value}"], {"values": ("1",)}, "1 value for 2 points"),
+    (["./p", "{ranks}"], {"values": ("1", "2")}, r"\{value\} in the command and --values go together"),
+    (["./p", "{value}", "{ranks}"], {}, r"\{value\} in the command and --values go together"),
+])  # fmt: skip
+def test_a_command_that_cannot_scale_is_one_line(words, more, fault):
     with pytest.raises(PlumbError, match=fault):
         commands(words, **more)
 
@@ -144,24 +134,13 @@ programs:
 """
 
 
-@pytest.mark.parametrize(
-    ("words", "last"),
-    [
-        ((), ("3 ranks", {"threads": 1, "ranks_per_node": 3, "placement": "compact"})),
-        (("--over", "nodes", "--counts", "1,2"), ("2 nodes", {"nodes": 2, "placement": "core"})),
-        (
-            ("--counts", "1,5", "--placement", "scatter"),
-            ("5 ranks", {"threads": 1, "ranks_per_node": 5, "placement": "scatter"}),
-        ),
-    ],
-)
-def test_the_points_of_a_program_are_those_of_its_file(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-    last: tuple[str, dict],
-) -> None:
+@pytest.mark.parametrize(("words", "last"), [
+    ((), ("3 ranks", {"threads": 1, "ranks_per_node": 3, "placement": "compact"})),
+    (("--over", "nodes", "--counts", "1,2"), ("2 nodes", {"nodes": 2, "placement": "core"})),
+    (("--counts", "1,5", "--placement", "scatter"),
+     ("5 ranks", {"threads": 1, "ranks_per_node": 5, "placement": "scatter"})),
+])  # fmt: skip
+def test_the_points_of_a_program_are_those_of_its_file(tmp_path, monkeypatch, capsys, words, last):
     (tmp_path / "plumb.yaml").write_text(FILE)
     base = structs.replace(samples.asked(), site="ranger", partition="normal", nodes=1, placement="core")
     begun = []
@@ -175,7 +154,7 @@ def test_the_points_of_a_program_are_those_of_its_file(
     assert (variant.launches, len(variant.figures)) == (1, 1)
 
 
-def test_data_never_run_code() -> None:
+def test_data_never_run_code():
     for word in ("{__import__('os').system('true')}", "{(lambda: ranks)()}", "{[ranks][0]}"):
         with pytest.raises(PlumbError):
             commands(["./p", word])

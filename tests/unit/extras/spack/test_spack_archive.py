@@ -81,20 +81,12 @@ def test_it_is_all_that_a_machine_without_network_needs(packed, monkeypatch):
     assert f"file://{archive.place()}/spack/buildcache" in mirrors
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (
-            lambda name, content: content + b"x" if name == "spack/mirror/source" else content,
-            "mirror/source is not what",
-        ),
-        (
-            lambda name, content: None if name.startswith("spack/buildcache/blobs") else content,
-            r"buildcache/blobs/sha256/\w+/\w+ is not",
-        ),
-        (lambda name, content: None if name == "SHA256SUMS" else content, "no SHA256SUMS in the archive"),
-    ],
-)
+@pytest.mark.parametrize(("change", "complaint"), [
+    (lambda name, content: content + b"x" if name == "spack/mirror/source" else content, "mirror/source is not what"),
+    (lambda name, content: None if name.startswith("spack/buildcache/blobs") else content,
+     r"buildcache/blobs/sha256/\w+/\w+ is not"),
+    (lambda name, content: None if name == "SHA256SUMS" else content, "no SHA256SUMS in the archive"),
+])  # fmt: skip
 def test_a_changed_archive_is_refused_and_leaves_nothing(packed, change, complaint):
     file = rewritten(packed[0], change)
     with pytest.raises(PlumbError, match=complaint):
@@ -148,41 +140,6 @@ def test_a_binary_that_was_added_or_removed_after_unpacking_is_refused(packed, m
     binary.unlink()
     with pytest.raises(PlumbError, match=rf"tampered with: {binary.name} is missing"):
         buildcache.check_unpacked()
-
-
-def test_an_added_file_and_one_that_leaves_the_folder_are_refused(packed):
-    for name in ("git/hook", "../outside", "/absolute"):
-        with tarfile.open(packed[0], "a") as tar:
-            member = tarfile.TarInfo(name)
-            member.size = 1
-            tar.addfile(member, io.BytesIO(b"x"))
-        with pytest.raises(PlumbError, match=r"tampered with"):
-            archive.unpack(packed[0])
-
-
-def test_a_link_is_refused(packed):
-    with tarfile.open(packed[0], "a") as tar:
-        member = tarfile.TarInfo("git/link")
-        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        tar.addfile(member)
-    with pytest.raises(PlumbError, match="tampered with: member 'git/link'"):
-        archive.unpack(packed[0])
-
-
-def test_the_digest_of_the_whole_shows_a_list_that_was_changed_too(packed):
-    file, _ = packed
-    with pytest.raises(PlumbError, match=r"the archive's SHA-256 is [0-9a-f]{64}, not ab"):
-        archive.unpack(file, "ab" * 32)
-
-
-def test_a_cut_archive_and_a_missing_one(packed):
-    file, _ = packed
-    content = file.read_bytes()
-    file.write_bytes(content[: len(content) // 2])
-    with pytest.raises(PlumbError, match=r"the archive is damaged|tampered with"):
-        archive.unpack(file)
-    with pytest.raises(PlumbError, match="cannot read the archive: No such file"):
-        archive.unpack(file.with_name("none.tar"))
 
 
 def test_sources_that_are_missing_make_no_archive(root):

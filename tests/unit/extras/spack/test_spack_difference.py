@@ -26,23 +26,18 @@ def made(*nodes):
 GCC = {"external": {"path": "/usr", "extra_attributes": {"compilers": {"c": "/usr/bin/gcc"}}}}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        ({"version": "1.20.1"}, {"version": "1.18.0"}, "ucx: version 1.20.1 and 1.18.0"),
-        (
-            {"parameters": {"dc": True, "fabrics": ["ofi", "ucx"], "opt": "3"}},
-            {"parameters": {"dc": True, "fabrics": ["ucx"], "mlx5": False}},
-            "ucx: fabrics ofi, ucx and ucx, opt 3 and -, mlx5 - and false",
-        ),
-        ({"needs": [("rdma-core", "r")]}, {"needs": [("numactl", "n")]}, "ucx: needs rdma-core and numactl"),
-        ({"needs": [("rdma-core", "r")]}, {"needs": []}, "ucx: needs rdma-core and -"),
-        ({"needs": [("gcc", "g", "c")]}, {"needs": [("llvm", "l", "c")]}, "ucx: compiler gcc and llvm"),
-        (GCC, {"external": {"path": "/opt"}}, "prefix /usr and /opt, c compiler /usr/bin/gcc and -"),
-        ({"package_hash": "abcdefgh"}, {"package_hash": "zyxwvuts"}, "ucx: recipe abcdefg and zyxwvut"),
-        ({}, {}, "ucx: hash a and b"),  # another Spack computes it in another way
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "told"), [
+    ({"version": "1.20.1"}, {"version": "1.18.0"}, "ucx: version 1.20.1 and 1.18.0"),
+    ({"parameters": {"dc": True, "fabrics": ["ofi", "ucx"], "opt": "3"}},
+     {"parameters": {"dc": True, "fabrics": ["ucx"], "mlx5": False}},
+     "ucx: fabrics ofi, ucx and ucx, opt 3 and -, mlx5 - and false"),
+    ({"needs": [("rdma-core", "r")]}, {"needs": [("numactl", "n")]}, "ucx: needs rdma-core and numactl"),
+    ({"needs": [("rdma-core", "r")]}, {"needs": []}, "ucx: needs rdma-core and -"),
+    ({"needs": [("gcc", "g", "c")]}, {"needs": [("llvm", "l", "c")]}, "ucx: compiler gcc and llvm"),
+    (GCC, {"external": {"path": "/opt"}}, "prefix /usr and /opt, c compiler /usr/bin/gcc and -"),
+    ({"package_hash": "abcdefgh"}, {"package_hash": "zyxwvuts"}, "ucx: recipe abcdefg and zyxwvut"),
+    ({}, {}, "ucx: hash a and b"),  # another Spack computes it in another way
+])  # fmt: skip
 def test_a_package_is_named_with_what_of_it_differs(before, after, told):
     compilers = [node(name, name[0]) for name in ("gcc", "llvm", "numactl", "rdma-core")]
     (found,) = between(made(node("ucx", "a", **before), *compilers), made(node("ucx", "b", **after), *compilers))
@@ -62,11 +57,8 @@ def test_what_is_in_one_only_and_several_of_one_name():
     before = made(node("perl", "p"), node("gcc", "g1", version="12.2"), node("gcc", "g2", version="13.4"))
     after = made(node("gcc", "g2", version="13.4"), node("zlib", "z"))
     found = [*between(before, after)]
-    assert [str(item) for item in found] == [
-        "gcc: only in the first",
-        "perl: only in the first",
-        "zlib: only in the second",
-    ]
+    texts = [str(item) for item in found]
+    assert texts == ["gcc: only in the first", "perl: only in the first", "zlib: only in the second"]
     assert found[2].rows() == [("zlib", "version", "-", "1.0")]
     assert msgspec.to_builtins(found[0]) == {"name": "gcc", "before": {"version": "12.2"}, "after": {}}
 
@@ -87,16 +79,13 @@ def test_the_command_compares_environments_and_files(capsys, monkeypatch):
     assert capsys.readouterr().out == "spack:openmpi, spack:openmpi: the same packages\n"
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ("openmpi", "'openmpi' is not a Spack stack"),
-        ("spack:lam", "no Spack environment 'lam'"),
-        ("absent/spack.lock", "environment 'absent' has no lock"),
-        ("bad.lock", "cannot read the lock"),
-        ("other.lock", "cannot read the lock"),
-    ],
-)
+@pytest.mark.parametrize(("given", "told"), [
+    ("openmpi", "'openmpi' is not a Spack stack"),
+    ("spack:lam", "no Spack environment 'lam'"),
+    ("absent/spack.lock", "environment 'absent' has no lock"),
+    ("bad.lock", "cannot read the lock"),
+    ("other.lock", "cannot read the lock"),
+])  # fmt: skip
 def test_what_is_no_lock_is_one_line(given, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("bad.lock").write_text("not JSON")

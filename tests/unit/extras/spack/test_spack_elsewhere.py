@@ -1,5 +1,6 @@
 """Recipes with a source from elsewhere, and the locks of site ``ci`` that are made of them. Needs no Spack."""
 
+import os
 import re
 import subprocess
 
@@ -13,9 +14,7 @@ from plumbline.extras.spack import environments
 ROOT = paths.root() / "spack-env"
 SITE = "ci"
 REPOSITORY = ROOT / "repo" / "spack_repo" / "elsewhere"
-RECIPES = {
-    file.parent.name.replace("_", "-"): file.read_text() for file in sorted(REPOSITORY.glob("packages/*/package.py"))
-}
+RECIPES = {it.parent.name.replace("_", "-"): it.read_text() for it in sorted(REPOSITORY.glob("packages/*/package.py"))}
 LOCKS = sorted(file.parent.name for file in (ROOT / "environments" / SITE).glob("*/spack.lock"))
 MIRROR = "debian:"
 #: sources that Debian has not, and Spack's own recipe takes from GitHub
@@ -56,6 +55,22 @@ def test_another_package_is_refused_in_one_line(tmp_path):
     done = subprocess.run([ROOT / "debian-sources", tmp_path, "nothing"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "debian.txt has no nothing" in done.stderr
+
+
+def test_an_archive_that_was_cut_off_is_brought_again(tmp_path):
+    """As a full disk leaves it, under its name."""
+    script = "#!/bin/sh\ncase $1 in indextargets) echo Debian http://debian.example ;; source) exit 1 ;; esac\n"
+    (tmp_path / "apt-get").write_text(script)
+    (tmp_path / "apt-get").chmod(0o755)
+    (digest,) = (digest for archive, digest in debian().items() if "/zlib/" in archive)
+    kept = tmp_path / "mirror/_source-cache/archive" / digest[:2] / f"{digest}.tar.gz"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("half")
+    command = [ROOT / "debian-sources", tmp_path / "mirror", "zlib"]
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 2
+    assert "cannot be had" in done.stderr
 
 
 def test_the_site_has_a_lock_of_each_of_its_own_environments():

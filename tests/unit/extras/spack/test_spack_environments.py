@@ -52,9 +52,7 @@ def test_an_environment_needs_nothing_of_ours(file):
     assert not any("${" in each.read_text() for each in site_files)
 
 
-@pytest.mark.parametrize(
-    "file", sorted(REAL.rglob(environments.DESCRIPTION)), ids=lambda file: "-".join(file.parts[-3:-1])
-)
+@pytest.mark.parametrize("file", sorted(REAL.rglob(environments.DESCRIPTION)), ids=lambda of: "-".join(of.parts[-3:-1]))
 def test_versions_are_requirements(file):
     """A version that is not required may give way silently."""
     required = yaml.safe_load(file.read_text())["spack"]["packages"]["mpi"]["require"]
@@ -75,15 +73,12 @@ def test_a_site_adds_environments(root):
         stacks.install("spack", "mpich-gcc14")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("spack:\n  specs: openmpi\n", "specs: Expected `array`, got `str`"),
-        ("spack: {}\n", "missing required field `specs`"),
-        ("specs: [openmpi]\n", "Expected `object`, got `null`"),
-        ("spack: {\n", "is not YAML"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("spack:\n  specs: openmpi\n", "specs: Expected `array`, got `str`"),
+    ("spack: {}\n", "missing required field `specs`"),
+    ("specs: [openmpi]\n", "Expected `object`, got `null`"),
+    ("spack: {\n", "is not YAML"),
+])  # fmt: skip
 def test_an_environment_that_is_none_is_named(root, text, message):
     describe("x", text)
     with pytest.raises(PlumbError, match=message) as error:

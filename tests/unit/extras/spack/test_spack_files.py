@@ -33,14 +33,11 @@ def test_versions_are_valid_and_their_solver_is_the_locked_one():
     assert "://" not in lock
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"clingo": None}, "clingo"),
-        ({"spack": {"git": "https://x/y.git", "tag": "v1", "commit": "2e90"}}, r"spack\.commit"),
-        ({"extra": 1}, "extra"),
-    ],
-)
+@pytest.mark.parametrize(("change", "complaint"), [
+    ({"clingo": None}, "clingo"),
+    ({"spack": {"git": "https://x/y.git", "tag": "v1", "commit": "2e90"}}, r"spack\.commit"),
+    ({"extra": 1}, "extra"),
+])  # fmt: skip
 def test_versions_that_are_not_valid_are_refused(tmp_path, monkeypatch, change, complaint):
     monkeypatch.setattr(paths, "root", lambda: tmp_path)
     (tmp_path / "spack-env").mkdir()
@@ -92,12 +89,10 @@ CLUSTERS = {
     "debian12-sapphirerapids": ("sapphirerapids", {"openmpi", "mpich"}),
 }
 
-
 LOCKS_OF_CLUSTERS = [(site, name) for site, row in CLUSTERS.items() for name in sorted(row[1])]
 
 
 def by_name(name):
-    """The packages of the lock of environment ``name``."""
     return {node.name: node for node in environments.read(name).nodes}
 
 
@@ -212,17 +207,14 @@ def hash_of(lock, name):
     return next(digest for digest, node in lock["concrete_specs"].items() if node["name"] == name)
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (lambda lock: lock["roots"].pop(), "the lock does not match environment 'openmpi': "),
-        (lambda lock: lock["roots"][0].update(spec="openmpi@4"), r"does not match environment 'openmpi': .*openmpi@4"),
-        (lambda lock: lock["concrete_specs"].pop(lock["roots"][0]["hash"]), "the lock lacks "),
-        (lambda lock: lock["concrete_specs"].pop(hash_of(lock, "hwloc")), "lacks hwloc .*which .* needs"),
-        (lambda lock: lock["spack"].update(commit="0" * 40), "the lock was made by Spack 000000000000"),
-        (lambda lock: lock.pop("roots"), "cannot read the lock"),
-    ],
-)
+@pytest.mark.parametrize(("change", "complaint"), [
+    (lambda lock: lock["roots"].pop(), "the lock does not match environment 'openmpi': "),
+    (lambda lock: lock["roots"][0].update(spec="openmpi@4"), r"does not match environment 'openmpi': .*openmpi@4"),
+    (lambda lock: lock["concrete_specs"].pop(lock["roots"][0]["hash"]), "the lock lacks "),
+    (lambda lock: lock["concrete_specs"].pop(hash_of(lock, "hwloc")), "lacks hwloc .*which .* needs"),
+    (lambda lock: lock["spack"].update(commit="0" * 40), "the lock was made by Spack 000000000000"),
+    (lambda lock: lock.pop("roots"), "cannot read the lock"),
+])  # fmt: skip
 def test_damaged_locks_are_refused(tmp_path, monkeypatch, change, complaint):
     damaged(tmp_path, monkeypatch, change)
     with pytest.raises(PlumbError, match=complaint) as error:

@@ -19,7 +19,6 @@ from plumbline import stacks
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.commands import stacks as command
-from plumbline.commands import stacks as stack_command
 from plumbline.extras.spack import bootstrap, environments, programs, runner, sites
 from plumbline.extras.spack.lock import Architecture, Node, Target
 from plumbline.stacks import fetch, kernels, manifest, stream
@@ -28,7 +27,6 @@ from plumbline.stacks.manifest import Compiler, Launcher, Mpi
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """See :mod:`spack_site`."""
     spack_site.suit_any_machine(monkeypatch.setattr)
     return spack_site.make(tmp_path, monkeypatch)
 
@@ -71,16 +69,7 @@ def test_it_ends_in_a_valid_manifest(root, state, monkeypatch, capsys):
     assert document.mpi == Mpi(family="openmpi", version="5.0.10", abi="openmpi")
     assert document.launcher == Launcher(family="prrte", command=str(state / "store/openmpi/bin/mpirun"))
     assert document.compiler == Compiler(name="gcc", version="12.2.0", path="/usr/bin/gcc")
-    expected = {
-        "osu_latency",
-        "osu_bcast",
-        "stream",
-        "imb-mpi1",
-        "imb-nbc",
-        "imb-rma",
-        "imb-mt",
-        "imb-p2p",
-    }
+    expected = {"osu_latency", "osu_bcast", "stream", "imb-mpi1", "imb-nbc", "imb-rma", "imb-mt", "imb-p2p"}
     assert set(document.benchmarks) == expected
     digest, _ = spack_site.node(environments.read("openmpi"), "osu-micro-benchmarks")
     latency = document.benchmarks["osu_latency"]
@@ -104,7 +93,7 @@ def test_a_source_from_elsewhere_is_in_the_manifest_and_so_in_records(root, stat
     stacks.install("spack", "openmpi")
     document = manifest.load("spack-openmpi")
     assert {source.name: source.archive for source in document.sources if source.archive} == {"openmpi": archive}
-    assert f"from {archive}\n" in stack_command.text(document)
+    assert f"from {archive}\n" in command.text(document)
 
 
 def test_the_second_time_nothing_is_done(root, state, capsys):
@@ -188,16 +177,13 @@ def processor(monkeypatch):
     detect.host.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("name", "flags", "missing"),
-    [
-        ("x86_64_v3", V3, None),
-        ("x86_64_v3", V3.replace(" avx2", "").replace(" fma", ""), "avx2, fma"),
-        ("x86_64_v4", V3, "avx512bw, avx512cd, avx512dq, avx512f, avx512vl"),
-        ("x86_64_v2", V3.replace("popcnt ", ""), "popcnt"),
-        ("neoverse_v2", "", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "flags", "missing"), [
+    ("x86_64_v3", V3, None),
+    ("x86_64_v3", V3.replace(" avx2", "").replace(" fma", ""), "avx2, fma"),
+    ("x86_64_v4", V3, "avx512bw, avx512cd, avx512dq, avx512f, avx512vl"),
+    ("x86_64_v2", V3.replace("popcnt ", ""), "popcnt"),
+    ("neoverse_v2", "", None),
+])  # fmt: skip
 def test_a_processor_below_the_target_is_named_with_what_it_lacks(processor, name, flags, missing):
     processor(flags)
     node = Node("osu", "7.5", Architecture("debian12", Target(name) if name.startswith("x86") else name))
@@ -273,7 +259,6 @@ MISSING = """==> Installing osu-micro-benchmarks-7.5.2-3rltvnnq6nfnadjhjnr5gjqsz
     https://osu.example/osu.tar.gz: DetailedURLError: GET https://osu.example/old/osu.tar.gz errored
 """
 
-
 #: what Spack 1.1.0 printed of a build that failed
 BROKEN = """\
 ==> Installing pmix-6.1.0-glvzoottzxn7sb2k5avmxm477y3uvcdw [23/28]
@@ -293,28 +278,21 @@ See build log for details:
 """
 
 
-@pytest.mark.parametrize(
-    ("output", "what"),
-    [
-        (BROKEN, r"pmix-6\.1\.0 cannot be built: configure: error: CANNOT CONTINUE .*all of it in /stage/spack-stage-"),
-        (
-            MISSING,
-            r"the source of osu-micro-benchmarks-7\.5\.2 cannot be fetched; "
-            r"tried file:///mirror/_source-cache/archive/61/618de3\.tar\.gz, https://osu\.example/osu\.tar\.gz \(",
-        ),
-        (
-            re.sub(r"(?<=spack-stage-)\S+", "-3vjtasw-patch-" + "b4" * 32, MISSING, count=1),
-            r"patch b4b4b4b4b4b4… cannot be fetched; tried file:///mirror/",
-        ),
-        ("OSError: [Errno 28] No space left on device: 'x.o'\n", r"the disk is full .*run it again"),
-        ("==> Error: no such thing\n", "Spack failed: Error: no such thing"),
-        (
-            "==> Error: failed to concretize `openmpi` for the following reasons:\n     1. no externals.\n\nx\n",
-            r"Spack failed: Error: failed to concretize `openmpi` for the following reasons: 1\. no externals\. \(",
-        ),
-        ("nothing useful\n", "Spack failed: nothing useful"),
-    ],
-)
+@pytest.mark.parametrize(("output", "what"), [
+    (BROKEN, r"pmix-6\.1\.0 cannot be built: configure: error: CANNOT CONTINUE .*all of it in /stage/spack-stage-"),
+    (
+        MISSING,
+        r"the source of osu-micro-benchmarks-7\.5\.2 cannot be fetched; "
+        r"tried file:///mirror/_source-cache/archive/61/618de3\.tar\.gz, https://osu\.example/osu\.tar\.gz \(",
+    ),
+    (re.sub(r"(?<=spack-stage-)\S+", "-3vjtasw-patch-" + "b4" * 32, MISSING, count=1),
+     r"patch b4b4b4b4b4b4… cannot be fetched; tried file:///mirror/"),
+    ("OSError: [Errno 28] No space left on device: 'x.o'\n", r"the disk is full .*run it again"),
+    ("==> Error: no such thing\n", "Spack failed: Error: no such thing"),
+    ("==> Error: failed to concretize `openmpi` for the following reasons:\n     1. no externals.\n\nx\n",
+     r"Spack failed: Error: failed to concretize `openmpi` for the following reasons: 1\. no externals\. \("),
+    ("nothing useful\n", "Spack failed: nothing useful"),
+])  # fmt: skip
 def test_failures_are_told_in_one_line_and_a_second_run_goes_on(root, state, output, what):
     (state / "fail").write_text(output)
     with pytest.raises(PlumbError, match=what) as error:
@@ -395,17 +373,10 @@ def edit(file, name, change):
     file.write_text(json.dumps(document))
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "told"),
-    [
-        ("openmpi", lambda node: node["arch"].update(target="x86_64"), "openmpi: target x86_64 and x86_64_v3"),
-        (
-            "openmpi",
-            lambda node: node["parameters"].update(fortran=True),
-            "openmpi: fortran true and false",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "change", "told"), [
+    ("openmpi", lambda node: node["arch"].update(target="x86_64"), "openmpi: target x86_64 and x86_64_v3"),
+    ("openmpi", lambda node: node["parameters"].update(fortran=True), "openmpi: fortran true and false"),
+])  # fmt: skip
 def test_an_edited_lock_is_refused_and_its_changes_are_named(root, state, name, change, told):
     file = environments.lock("openmpi")
     (state / "fresh.lock").write_text(file.read_text())
@@ -458,9 +429,7 @@ def test_a_changed_recipe_is_not_built_under_the_locked_hash(root, state):
 def test_what_the_site_takes_from_a_machine_that_lacks_it_is_named_before_anything_is_built(root, state):
     """Tools of the build alone: nothing is built with what only runs later, and nothing that is there is built."""
     (state / "absent").write_text("gmake openssh")
-    what = (
-        r"^the lock takes from this machine what is not in /usr: gmake \(for [\w-]+\) \(.*packages\.yaml\): install it"
-    )
+    what = r"^the lock takes from this machine what is not in /usr: gmake \(for [\w-]+\) \(.*packages\.yaml\): install"
     with pytest.raises(PlumbError, match=what):
         stacks.install("spack", "openmpi")
     assert not installs(state)
@@ -535,8 +504,7 @@ def test_settings_of_a_tuned_external_are_carried(root, state, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "found"),
-    [({"cuda": True, "rocm": False}, "cuda"), ({"rocm": True}, "rocm"), ({}, None)],
+    ("parameters", "found"), [({"cuda": True, "rocm": False}, "cuda"), ({"rocm": True}, "rocm"), ({}, None)]
 )
 def test_the_accelerator_is_what_osus_programs_were_built_for(tmp_path, parameters, found):
     node = Node("osu-micro-benchmarks", "7.5", Architecture("debian12", "x86_64_v3"), parameters=parameters)

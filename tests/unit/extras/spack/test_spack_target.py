@@ -21,16 +21,13 @@ def release(monkeypatch):
     return set_
 
 
-@pytest.mark.parametrize(
-    ("system", "name", "version", "fits"),
-    [
-        ("debian12", "debian", "12", True),
-        ("almalinux9", "almalinux", "9.4", True),
-        ("ubuntu24.04", "ubuntu", "24.04", True),
-        ("debian12", "ubuntu", "24.04", False),
-        ("debian12", "debian", "13", False),
-    ],
-)
+@pytest.mark.parametrize(("system", "name", "version", "fits"), [
+    ("debian12", "debian", "12", True),
+    ("almalinux9", "almalinux", "9.4", True),
+    ("ubuntu24.04", "ubuntu", "24.04", True),
+    ("debian12", "ubuntu", "24.04", False),
+    ("debian12", "debian", "13", False),
+])  # fmt: skip
 def test_a_lock_of_another_system_is_refused(release, system, name, version, fits):
     release(name, version)
     node = Node("stream", "5.10", Architecture(system, "x86_64"))
@@ -58,15 +55,12 @@ def lock(program, *languages):
     return msgspec.convert({"roots": [], "spack": {}, "concrete_specs": nodes}, Lock)
 
 
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        ("echo 12.2.0", None),
-        ('[ "$1" = -dumpversion ] && echo 12.2.0', None),  # clang knows no -dumpfullversion
-        ("echo 13.4.0", "is 13.4.0"),
-        ("exit 1", "is not there"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "told"), [
+    ("echo 12.2.0", None),
+    ('[ "$1" = -dumpversion ] && echo 12.2.0', None),  # clang knows no -dumpfullversion
+    ("echo 13.4.0", "is 13.4.0"),
+    ("exit 1", "is not there"),
+])  # fmt: skip
 def test_the_compiler_is_asked_for_its_version(tmp_path, answer, told):
     program = script(tmp_path, answer)
     if told is None:
@@ -100,14 +94,11 @@ def test_another_compiler_than_gcc_is_named(tmp_path):
     assert found == Compiler(name="llvm", version="19.1.0", path=str(tmp_path / "bin" / "clang"))
 
 
-@pytest.mark.parametrize(
-    ("target", "compiler", "version", "options"),
-    [
-        ("x86_64_v3", "gcc", "12.2.0", ["-march=x86-64-v3", "-mtune=generic"]),
-        ("neoverse_v2", "gcc", "12.2.0", ["-march=armv9-a+i8mm+bf16", "-mtune=cortex-a710"]),
-        ("x86_64_v3", "llvm", "14.0.6", ["-march=x86-64-v3", "-mtune=generic"]),
-    ],
-)
+@pytest.mark.parametrize(("target", "compiler", "version", "options"), [
+    ("x86_64_v3", "gcc", "12.2.0", ["-march=x86-64-v3", "-mtune=generic"]),
+    ("neoverse_v2", "gcc", "12.2.0", ["-march=armv9-a+i8mm+bf16", "-mtune=cortex-a710"]),
+    ("x86_64_v3", "llvm", "14.0.6", ["-march=x86-64-v3", "-mtune=generic"]),
+])  # fmt: skip
 def test_stream_is_compiled_for_the_target_of_the_lock(target, compiler, version, options):
     assert sites.target_options(Node("osu", "7.5", Architecture("debian12", target)), compiler, version) == options
 

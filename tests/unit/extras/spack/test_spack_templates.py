@@ -33,11 +33,6 @@ def packages(request):
     return found
 
 
-def targets(packages):
-    entry = packages["all"]
-    return [part.partition("=")[2] for part in entry.get("require:") or entry["require"]]
-
-
 def test_externals_have_version_and_place_and_are_not_built(packages):
     for name, entry in packages.items():
         if "externals" not in entry:
@@ -49,7 +44,8 @@ def test_externals_have_version_and_place_and_are_not_built(packages):
 
 
 def test_the_compiler_has_a_program_for_each_language_and_options_for_the_target(packages):
-    (target,) = targets(packages)
+    entry = packages["all"]
+    (target,) = [part.partition("=")[2] for part in entry.get("require:") or entry["require"]]
     for name in ("gcc", "llvm"):
         for external in packages.get(name, {}).get("externals", ()):
             languages = re.search(r"languages:='([^']+)'", external["spec"])
@@ -94,11 +90,7 @@ def test_cray_mpich_is_started_as_the_stack_of_its_modules_says(tmp_path, monkey
         text.replace('"openmpi"', '"cray-mpich"').replace("openmpi~fortran fabrics=cma", "cray-mpich")
     )
     (mpi,) = (node for node in document["concrete_specs"].values() if node["name"] == "cray-mpich")
-    mpi["external"] = {
-        "path": "/usr",
-        "module": ["cray-mpich/8.1.32"],
-        "extra_attributes": {"plumb_stack": "cray-mpich"},
-    }
+    mpi["external"] = {"path": "/usr", "module": ["cray-mpich/8"], "extra_attributes": {"plumb_stack": "cray-mpich"}}
     environments.lock("cray-mpich").write_text(json.dumps(document))
     committed = root.parent / "fake" / "locks" / "cray-mpich" / environments.LOCK
     committed.parent.mkdir()

@@ -9,13 +9,12 @@ import stack_manifest
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.extras.tune import knobs
+from plumbline.stacks import manifest
 
 MPICH = [
     {"name": "MPIR_CVAR_CH4_CMA_ENABLE", "type": "int", "value": "1", "running": True, "about": "single copy"},
-    {
-        "name": "MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM", "type": "int", "value": "2", "running": True,
-        "about": "Variable to select\nauto - Internal\nnb - Force nb\nring    - Force ring\n",
-    },
+    {"name": "MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM", "type": "int", "value": "2", "running": True,
+     "about": "Variable to select\nauto - Internal\nnb - Force nb\nring    - Force ring\n"},
     {"name": "MPIR_CVAR_NEW", "type": "text", "value": "", "running": True, "about": "a new one"},
 ]  # fmt: skip
 INTEL = [
@@ -37,18 +36,11 @@ def stack(tmp_path, monkeypatch):
         listed = json.dumps({"library": "Library 5.0,\n built today", "settings": told})
         program.write_text(script or f"#!/bin/sh\nenv > {tmp_path}/environment\ncat <<'END'\n{listed}\nEND\n")
         program.chmod(0o755)
-        kernel = {
-            "suite": "kernels", "version": "1", "command": ["/bin/true"], "file": f"{tmp_path}/kernels/bin/pi",
-            "sha256": "0" * 64, "built": "by a test",
-        }  # fmt: skip
-        document = {
-            "schema": 1, "name": "one", "provider": "module", "mpi": {"family": family, "version": "5", "abi": "mpich"},
-            "compiler": {"name": "gcc", "version": "12"}, "launcher": {"family": "hydra", "command": "/bin/true"},
-            "prefix": "/usr", "environment": {}, "modules": [], "benchmarks": {"pi": kernel}, "sources": [], **changes,
-        }  # fmt: skip
+        kernel = stack_manifest.LEAST["benchmarks"]["pi"] | {"file": f"{tmp_path}/kernels/bin/pi"}
         (tmp_path / "one").mkdir()
-        (tmp_path / "one" / "manifest.json").write_text(json.dumps(document))
-        return stack_manifest.typed(document)
+        made = stack_manifest.made("one", family, benchmarks={"pi": kernel}, **changes)
+        manifest.save(made)
+        return made
 
     return make
 
@@ -83,14 +75,11 @@ class TestInventory:
         assert not [line for line in given if line.startswith("MPIR_CVAR_CH4")]
         assert f"HOME={os.environ['HOME']}" not in given
 
-    @pytest.mark.parametrize(
-        ("script", "what"),
-        [
-            ("#!/bin/sh\necho no transport >&2; exit 3\n", "ended with 3: no transport"),
-            ("#!/bin/sh\necho hello\n", "printed no list of settings"),
-            ("#!/nowhere\n", "cannot be asked"),
-        ],
-    )
+    @pytest.mark.parametrize(("script", "what"), [
+        ("#!/bin/sh\necho no transport >&2; exit 3\n", "ended with 3: no transport"),
+        ("#!/bin/sh\necho hello\n", "printed no list of settings"),
+        ("#!/nowhere\n", "cannot be asked"),
+    ])  # fmt: skip
     def test_a_library_that_cannot_be_asked(self, stack, script, what):
         with pytest.raises(PlumbError, match=what):
             knobs.inventory(stack("mpich", [], script))
@@ -103,31 +92,6 @@ class TestInventory:
 
 
 class TestCommand:
-    def test_the_curated_ones(self, stack, capsys):
-        stack("mpich", MPICH)
-        assert cli.main(["knobs", "one"]) == 0
-        out = capsys.readouterr().out
-        assert "one: Library 5.0, 3 settings" in out
-        assert "MPIR_CVAR_CH4_CMA_ENABLE " in out
-        assert "MPIR_CVAR_NEW" not in out
-        assert "left out, because this version lacks them: MPIR_CVAR_CH4_SHM" in out
-
-    def test_all_of_them(self, stack, capsys):
-        stack("mpich", MPICH)
-        assert cli.main(["knobs", "one", "--all"]) == 0
-        assert "MPIR_CVAR_NEW" in capsys.readouterr().out
-
-    def test_one_of_them(self, stack, capsys):
-        stack("mpich", MPICH)
-        assert cli.main(["knobs", "one", "NEW"]) == 0
-        assert "a new one" in capsys.readouterr().out
-        assert cli.main(["knobs", "one", "NEW", "OLD"]) == 2
-        answer = capsys.readouterr()
-        assert answer.out == ""
-        assert answer.err == (
-            "plumb: no setting has 'OLD' in its name (plumb knobs one): plumb knobs one --all lists them\n"
-        )
-
     def test_what_eager_buffers_take(self, stack, capsys):
         told = [
             {"name": name, "type": "unsigned", "value": value, "running": True, "about": "boxes"}
@@ -138,8 +102,3 @@ class TestCommand:
         size, most = capsys.readouterr().out.split("\n\n")
         assert "32 at most (btl_sm_fbox_max): 128 KiB a rank, 4.1 MiB for 33 ranks" in size
         assert "memory" not in most
-
-    def test_as_json(self, stack, capsys):
-        stack("mpich", MPICH)
-        assert cli.main(["knobs", "one", "--json"]) == 0
-        assert len(json.loads(capsys.readouterr().out)["settings"]) == 3

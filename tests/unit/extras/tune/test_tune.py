@@ -1,6 +1,5 @@
 """The tuner on curves with known truth: what the screen finds, what the race keeps, what may be confirmed."""
 
-import contextlib
 import itertools
 import json
 import math
@@ -22,17 +21,7 @@ from plumbline.extras.tune import command, confirm, curves, race, report, screen
 from plumbline.extras.tune import stages as tune
 from plumbline.extras.tune.bench import TUNING, TuningBench, TuningRequest, TuningState
 from plumbline.extras.tune.confirm import Confirmed
-from plumbline.extras.tune.curves import (
-    BARRIER,
-    MESSAGES,
-    SIZES,
-    Point,
-    Row,
-    TuningPlace,
-    of_launch,
-    rows,
-    sweep,
-)
+from plumbline.extras.tune.curves import BARRIER, MESSAGES, SIZES, Point, Row, TuningPlace, of_launch, rows, sweep
 from plumbline.extras.tune.curves import variant as tuning_variant
 from plumbline.extras.tune.knobs import Inventory, Known
 from plumbline.extras.tune.race import DEFAULT
@@ -52,14 +41,9 @@ def curve(draw=None, noise=0.02, **times):
     for row in rows(SIZES):
         work = row.size * (1.0 if row.operation in VECTORS or row.operation in MESSAGES else 2.0)
         steps = {
-            "pingpong": 2.2,
-            "exchange": 2,
-            "allreduce": 1.9,
-            "allgather": 1.0,
-            "scatter": 0.9,
-            "gather": 0.9,
+            "pingpong": 2.2, "exchange": 2, "allreduce": 1.9, "allgather": 1.0, "scatter": 0.9, "gather": 0.9,
             "bcast": 0.9,
-        }
+        }  # fmt: skip
         value = steps.get(row.operation, 1.0) * (LATENCY + work / RATE)
         value *= times.get(f"{row.operation}_{row.size}", 1.0)
         found[row] = value * math.exp(draw.gauss(0, noise) if draw else 0.0)
@@ -81,16 +65,12 @@ def test_a_library_that_keeps_the_guidelines_is_not_suspected_of_its_messages():
     assert not [one for one in found if one.kind in ("monotony", "split", "knee")], found
 
 
-@pytest.mark.parametrize(
-    ("times", "kind", "row"),
-    [
-        ({"allreduce_64": 4.0}, "monotony", "allreduce 64 B"),
-        ({f"pingpong_{size}": 5.0 for size in SIZES if size >= 4096}, "split", "pingpong 4 KiB"),
-        ({f"pingpong_{size}": 5.0 for size in SIZES if size >= 4096}, "knee", "pingpong 4 KiB"),
-        ({"allreduce_65536": 3.0}, "mock-up", "allreduce 64 KiB"),
-    ],
-    ids=["hole", "twice", "eager", "mock-up"],
-)
+@pytest.mark.parametrize(("times", "kind", "row"), [
+    ({"allreduce_64": 4.0}, "monotony", "allreduce 64 B"),
+    ({f"pingpong_{size}": 5.0 for size in SIZES if size >= 4096}, "split", "pingpong 4 KiB"),
+    ({f"pingpong_{size}": 5.0 for size in SIZES if size >= 4096}, "knee", "pingpong 4 KiB"),
+    ({"allreduce_65536": 3.0}, "mock-up", "allreduce 64 KiB"),
+], ids=["hole", "twice", "eager", "mock-up"])  # fmt: skip
 def test_what_is_broken_on_purpose_is_found(times, kind, row):
     assert row in of_kind(screen.findings(launches(**times), 2), kind)
 
@@ -102,14 +82,11 @@ def test_what_one_launch_does_not_show_is_no_finding():
     assert screen.findings(launches(pingpong_4096=5.0), 2)[0].row.moved_by == "p2p"
 
 
-@pytest.mark.parametrize(
-    ("factors", "ranks", "against", "times"),
-    [
-        ({3: 10.0}, 3, {"against 2 ranks, times 1.5", "against 4 ranks, which are more"}, {20 / 3, 10}),
-        ({4: 10.0, 5: 10.0}, 4, {"against 3 ranks, times 1.33"}, {7.5}),
-        ({2: 2.0}, 2, {"against 3 ranks, which are more"}, {2.0}),
-    ],
-)
+@pytest.mark.parametrize(("factors", "ranks", "against", "times"), [
+    ({3: 10.0}, 3, {"against 2 ranks, times 1.5", "against 4 ranks, which are more"}, {20 / 3, 10}),
+    ({4: 10.0, 5: 10.0}, 4, {"against 3 ranks, times 1.33"}, {7.5}),
+    ({2: 2.0}, 2, {"against 3 ranks, which are more"}, {2.0}),
+])  # fmt: skip
 def test_a_number_of_ranks_that_is_slower_than_the_next_is_found(factors, ranks, against, times):
     """Other rows and numbers of ranks are as they are for all."""
     curves = {count: launches(seed=count, noise=0.01, bcast_65536=factors.get(count, 1.0)) for count in range(2, 6)}
@@ -120,17 +97,12 @@ def test_a_number_of_ranks_that_is_slower_than_the_next_is_found(factors, ranks,
     assert [count for count in curves if found[count]] == [ranks]
 
 
-def test_a_number_of_ranks_that_one_launch_shows_faster_is_no_finding():
+def test_a_number_of_ranks_may_be_slower_in_all_launches_but_one_or_by_as_much_as_it_is_larger():
     slow = [*launches(4, bcast_65536=10.0), *launches(1)]
     assert list(screen.of_ranks({2: launches(), 3: slow}, 3)) == []
-
-
-def test_as_many_times_more_ranks_may_take_as_much_longer():
-    twice = {f"{row.operation}_{row.size}": 2.9 for row in rows(SIZES)}
-    assert (
-        list(screen.of_ranks({4: launches(), 8: [{**one, Row(BARRIER, 0): 0.29} for one in launches(**twice)]}, 8))
-        == []
-    )
+    longer = launches(**{f"{row.operation}_{row.size}": 2.9 for row in rows(SIZES)})
+    twice = {4: launches(), 8: [{**one, Row(BARRIER, 0): 0.29} for one in longer]}
+    assert list(screen.of_ranks(twice, 8)) == []
 
 
 def knobs():
@@ -156,10 +128,8 @@ def test_only_suspects_are_raced_unless_all_are_asked_for():
     assert [knob.name for knob in race.wanted(knobs(), ["bcast"], every=False)][-1] == "bcast_algorithm"
     assert race.wanted(knobs(), [], every=False) == []
     assert len(race.wanted(knobs(), [], every=True)) == 5
-
-
-def test_between_nodes_other_settings_count():
-    assert [knob.name for knob in race.wanted(knobs(), [], every=True, nodes=2)][:2] == ["network", "bcast_algorithm"]
+    between = race.wanted(knobs(), [], every=True, nodes=2)
+    assert [knob.name for knob in between][:2] == ["network", "bcast_algorithm"]
 
 
 def test_knobs_can_be_named():
@@ -237,22 +207,14 @@ def algorithm_scores(**factors):
 def test_an_algorithm_wins_for_its_sizes_only():
     scores = algorithm_scores(a1={8: 0.5, 64: 0.6, 4096: 2.0}, a2={4096: 0.4, 1 << 20: 0.7})
     found = race.choose(knobs(), dict.fromkeys(rows(SIZES), 1.0), scores, 2)
-    assert found == [
-        Rule("bcast", "1", 0, 256, 2),
-        Rule("bcast", "2", 4096, 8192, 2),
-        Rule("bcast", "2", 1 << 20, None, 2),
-    ]
+    assert found == [Rule("bcast", *of, 2) for of in (("1", 0, 256), ("2", 4096, 8192), ("2", 1 << 20, None))]
     assert race.choose(knobs(), dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(a1={8: 0.97}), 2) == []
 
 
 def test_a_rule_that_harms_is_confined_to_the_other_sizes():
     whole = [Rule("bcast", "1", 0, 8192, 4), Rule("alltoall", "2", 4096, None)]
-    kept = race.without(whole, [Row("bcast", 1024), Row("alltoall", 4096)], SIZES, knobs())
-    assert kept == [
-        Rule("bcast", "1", 0, 1024, 4),
-        Rule("bcast", "1", 2048, 8192, 4),
-        Rule("alltoall", "2", 8192, None),
-    ]
+    cut = race.without(whole, [Row("bcast", 1024), Row("alltoall", 4096)], SIZES, knobs())
+    assert cut == [Rule("bcast", "1", 0, 1024, 4), Rule("bcast", "1", 2048, 8192, 4), Rule("alltoall", "2", 8192, None)]
     assert race.without(whole[:1], [Row("bcast", size) for size in SIZES], SIZES, knobs()) == []
     assert race.without(whole, [], SIZES, knobs()) == whole
 
@@ -262,14 +224,11 @@ def test_a_collective_that_is_slower_where_no_rule_holds_loses_all_its_rules():
     assert race.without(chosen, [Row("bcast", 1024), Row("scan", 8)], SIZES, knobs()) == chosen[1:]
 
 
-@pytest.mark.parametrize(
-    ("factors", "algorithm"),
-    [
-        ({"a1": dict.fromkeys(SIZES, 0.6), "a2": dict.fromkeys(SIZES, 0.5) | {8: 9.0}}, "1"),
-        ({"a1": dict.fromkeys(SIZES[:4], 0.6) | dict.fromkeys(SIZES[4:], 1.2)}, None),
-        ({"a1": dict.fromkeys(SIZES, 0.97)}, None),
-    ],
-)
+@pytest.mark.parametrize(("factors", "algorithm"), [
+    ({"a1": dict.fromkeys(SIZES, 0.6), "a2": dict.fromkeys(SIZES, 0.5) | {8: 9.0}}, "1"),
+    ({"a1": dict.fromkeys(SIZES[:4], 0.6) | dict.fromkeys(SIZES[4:], 1.2)}, None),
+    ({"a1": dict.fromkeys(SIZES, 0.97)}, None),
+])  # fmt: skip
 def test_an_algorithm_that_is_taken_for_all_sizes_only_has_to_win_over_all(factors, algorithm):
     whole = [Knob("bcast_algorithm", ("1", "2", "3"), "running", "both", ("bcast",), sizes="all")]
     found = race.choose(whole, dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(**factors), 2)
@@ -305,14 +264,11 @@ def test_an_algorithm_of_the_barrier_is_a_rule_without_sizes():
 def test_what_is_infeasible_is_one_line_for_each_cause():
     odd = Setting("pml", "ucx")
     scores = [
-        race.Score(Configuration(settings), math.inf, {}, f"launch {number}: abort")
+        race.Score(Configuration(settings), math.inf, {}, f"abort {number}")
         for number, settings in enumerate([(EAGER, odd), (odd,), (CELLS,), (COPY, odd)])
     ]
     lines = [line for line in report.race([scores]).splitlines() if line.startswith("infeasible")]
-    assert lines == [
-        "infeasible: pml=ucx (and 2 candidates with it): launch 1: abort",
-        "infeasible: cells=65536: launch 2: abort",
-    ]
+    assert lines == ["infeasible: pml=ucx (and 2 candidates with it): abort 1", "infeasible: cells=65536: abort 2"]
 
 
 def bcast_rows(*sizes):
@@ -328,35 +284,23 @@ def test_a_rule_stays_where_every_size_is_proven_and_one_gains():
     both = race.proven([rule], tame, bcast_rows(1024, 8192), measured, knobs())
     assert both == [Rule("bcast", "1", 0, 2049, 2), Rule("bcast", "1", 8192, 16385, 2)]
     assert race.proven([rule], tame, [], measured, knobs()) == []
-
-
-def test_a_rule_that_is_proven_to_its_end_stays_as_it_is():
-    rule = Rule("bcast", "2", 1024, 8192, 2)
-    measured = bcast_rows(512, 1024, 4096, 8192)
-    assert race.proven([rule], measured[1:3], bcast_rows(4096), measured, knobs()) == [rule]
-
-
-def known_of(every):
-    """What a library tells of these knobs: all may change while it runs."""
-    return {knob.name: Known(knob.name, "int", "0", "0", True, "", "") for knob in every}
+    whole = Rule("bcast", "2", 1024, 8192, 2)
+    of_whole = bcast_rows(1024, 4096)
+    assert race.proven([whole], of_whole, of_whole[1:], bcast_rows(512, 1024, 4096, 8192), knobs()) == [whole]
 
 
 def test_what_takes_turns_in_one_process():
-    start, running = (
-        Knob("bcast_algorithm", ("1", "b", "c"), when, "both", ("bcast",)) for when in ("start", "running")
-    )
+    start, running = (Knob("bcast_algorithm", ("1", "b", "c"), at, "both", ("bcast",)) for at in ("start", "running"))
     known = Known("bcast_algorithm", "int", "a", "a", True, "a, b", "", ("a", "b"))
     assert race.contest(start, known) is None
     assert race.contest(knobs()[0], known) is None
     contest = race.contest(running, known)
     assert contest.numbers == {"1": "1", "b": "1"}, "a word that the library lacks is left out"
-    variant = tuning_variant(
-        TuningPlace("s", "p", "openmpi", "core"), contest.setting, 3, {"x": "1"}, contest.program((8, 64))
-    )
-    assert variant.arguments[:4] == ["--operation", "bcast", "--race", "bcast_algorithm=1,1"]
-    assert (variant.arguments[-1], variant.launches, variant.settings) == ("8,64", 3, {"x": "1"})
+    made = tuning_variant(TuningPlace("s", "p", "o", "core"), contest.setting, 3, {"x": "1"}, contest.program((8, 64)))
+    assert made.arguments[:4] == ["--operation", "bcast", "--race", "bcast_algorithm=1,1"]
+    assert (made.arguments[-1], made.launches, made.settings) == ("8,64", 3, {"x": "1"})
     where = {"operation": "bcast", "bytes": 64, "in_place": "no", "bcast_algorithm": 1}
-    assert {"bcast_64_b": where} == {one.name: one.where for one in variant.figures if one.name == "bcast_64_b"}
+    assert {"bcast_64_b": where} == {one.name: one.where for one in made.figures if one.name == "bcast_64_b"}
 
 
 class FakeBench:
@@ -371,16 +315,9 @@ class FakeBench:
 
     def __init__(self, truth, verdicts, of_others):
         self.request = SimpleNamespace(
-            stack="s",
-            placements=("core",),
-            sizes=SIZES,
-            every=False,
-            knobs=(),
-            counts=(),
-            nodes=1,
-            program=self.program,
-            first=self.first,
-        )
+            stack="s", placements=("core",), sizes=SIZES, every=False, knobs=(), counts=(), nodes=1,
+            program=self.program, first=self.first,
+        )  # fmt: skip
         self.truth, self.verdicts, self.seed, self.confirmed = truth, verdicts, itertools.count(), []
         self.stages, self.launched, self.of_others = [], [], of_others
 
@@ -401,9 +338,7 @@ class FakeBench:
         """A process takes the values of ``bcast_algorithm`` in turn; that of ``alltoall_algorithm`` is aborted."""
         found = []
         for one in contests:
-            known = {
-                figure.name: self.ratio(under, one, value, row) for (value, row), figure in one.figures(SIZES).items()
-            }
+            known = {it.name: self.ratio(under, one, value, row) for (value, row), it in one.figures(SIZES).items()}
             record = self.record({}, 0)
             record.figure = lambda name, known=known: SimpleNamespace(value=known[name])
             if one.operation == "alltoall":
@@ -457,7 +392,8 @@ def tuned(monkeypatch):
         monkeypatch.setattr(tune.confirm, "confirm", bench.confirm)
         monkeypatch.setattr(tune.confirm, "by_others", bench.by_others)
         monkeypatch.setattr(tune.manifests, "load", lambda name: stack_manifest.made(name))
-        monkeypatch.setattr(tune, "inventory", lambda manifest: Inventory("", known_of(mine), mine, ("gone",)))
+        known = {knob.name: Known(knob.name, "int", "0", "0", True, "", "") for knob in mine}
+        monkeypatch.setattr(tune, "inventory", lambda manifest: Inventory("", known, mine, ("gone",)))
         return tune.tuned(bench), bench
 
     return run
@@ -487,7 +423,7 @@ def test_an_algorithm_that_wins_within_a_process_is_a_rule_and_needs_no_launches
 
 
 def test_algorithms_whose_process_fails_are_raced_by_launches(tuned):
-    found, bench = tuned(lambda configuration: {}, lambda configuration: {}, mine=knobs(), every=True)
+    found, bench = tuned(lambda one: {}, lambda one: {}, mine=knobs(), every=True)
     assert "alltoall_algorithm is raced by launches: launch 0 ended with status 1" in found.notes
     assert "algorithms" in bench.stages
     names = {one.name for score in found.raced[-1] for one in score.configuration.settings}
@@ -716,19 +652,14 @@ def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypat
     assert TUNING.peek(folder).circumstances == unknown
 
 
-def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
+def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys, refused):
     monkeypatch.setattr(command.manifests, "load", lambda name: stack_manifest.made(name, "openmpi"))
     assert cli.main(["tune", "some", "--dry-run", "--placement", "core", "--placement", "l3"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "screen: 10 launches"
-    assert lines[-2].startswith("about ")
-    assert lines[-1].startswith("then pairs: 90 min at most by the kernel")
-    assert cli.main(["tune", "some", "--dry-run", "--knob", "nosuch"]) == 2
-    assert "no knob 'nosuch' to race here" in capsys.readouterr().err
-    assert cli.main(["tune", "some", "--dry-run", "--screen"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "screen: 5 launches"
-    assert cli.main(["tune", "some", "--dry-run", "--screen", "--rank-counts", "2-4,8"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "screen: 20 launches"
+    assert capsys.readouterr().out.splitlines()[0] == "screen: 10 launches"
+    assert "no knob 'nosuch' to race here" in refused(2, "tune", "some", "--dry-run", "--knob", "nosuch")
+    for more, count in (([], 5), (["--rank-counts", "2-4,8"], 20)):
+        assert cli.main(["tune", "some", "--dry-run", "--screen", *more]) == 0
+        assert capsys.readouterr().out.splitlines()[0] == f"screen: {count} launches"
 
 
 def test_each_number_of_ranks_is_a_place_the_largest_first(tmp_path):
@@ -737,9 +668,6 @@ def test_each_number_of_ranks_is_a_place_the_largest_first(tmp_path):
     assert [place.label for place in places] == ["core, 3 ranks", "core, 2 ranks", "l3, 3 ranks", "l3, 2 ranks"]
     names = {tuning_variant(place, "default", 1, {}, sweep((8,))).name for place in places}
     assert len(names) == 4
-
-
-def test_over_nodes_the_number_of_ranks_is_that_of_a_node():
     assert TuningPlace("x", "p", "s", "core", 2, 3).label == "core, 3 ranks a node"
 
 
@@ -763,15 +691,12 @@ class TestWhatAnotherTuningFound:
         assert found == Configuration((Setting("smsc", "^cma"),))
         assert said == f"{file}: proven on Xeon, 2 ranks of core, with another build of the MPI library (abababababab)"
 
-    @pytest.mark.parametrize(
-        ("changes", "said"),
-        [
-            ({"tuned": None}, "that tuning proved no settings"),
-            ({"family": "mpich"}, "settings of mpich, and stack s is openmpi"),
-            ({"tuned": {"settings": 1}}, "not what plumb tune wrote: Expected `array`"),
-            ({"fingerprint": {}}, "not what plumb tune wrote: Object missing required field"),
-        ],
-    )
+    @pytest.mark.parametrize(("changes", "said"), [
+        ({"tuned": None}, "that tuning proved no settings"),
+        ({"family": "mpich"}, "settings of mpich, and stack s is openmpi"),
+        ({"tuned": {"settings": 1}}, "not what plumb tune wrote: Expected `array`"),
+        ({"fingerprint": {}}, "not what plumb tune wrote: Object missing required field"),
+    ])  # fmt: skip
     def test_another_file_is_refused(self, tmp_path, changes, said):
         file = tmp_path / "tune.json"
         file.write_text(json.dumps({**PROVEN, **changes}))
@@ -779,19 +704,16 @@ class TestWhatAnotherTuningFound:
             command.brought(file, stack_manifest.made("s", "openmpi"))
 
     @pytest.mark.parametrize("name", ["openmpi", "mpich", "intelmpi"])
-    @pytest.mark.parametrize(
-        "tuned",
-        [
-            {"settings": [{"name": "LD_PRELOAD", "value": "/tmp/evil.so"}]},
-            {"settings": [{"name": "mca_base_component_path", "value": "/tmp/evil"}]},
-            {"settings": [{"name": "I_MPI_OFI_LIBRARY", "value": "evil.so"}]},
-            {"settings": [{"name": "MPIR_CVAR_CH4_CMA_ENABLE", "value": "/tmp/evil"}]},
-            {"settings": [{"name": "smsc", "value": "cma\nmca_base_component_path = /tmp/evil"}]},
-            {"settings": [{"name": "smsc=x; touch pwned #", "value": "1"}]},
-            {"rules": [{"collective": "bcast; touch pwned #", "algorithm": "1", "from_bytes": 0}]},
-            {"rules": [{"collective": "bcast", "algorithm": "/tmp/evil", "from_bytes": 0}]},
-        ],
-    )
+    @pytest.mark.parametrize("tuned", [
+        {"settings": [{"name": "LD_PRELOAD", "value": "/tmp/evil.so"}]},
+        {"settings": [{"name": "mca_base_component_path", "value": "/tmp/evil"}]},
+        {"settings": [{"name": "I_MPI_OFI_LIBRARY", "value": "evil.so"}]},
+        {"settings": [{"name": "MPIR_CVAR_CH4_CMA_ENABLE", "value": "/tmp/evil"}]},
+        {"settings": [{"name": "smsc", "value": "cma\nmca_base_component_path = /tmp/evil"}]},
+        {"settings": [{"name": "smsc=x; touch pwned #", "value": "1"}]},
+        {"rules": [{"collective": "bcast; touch pwned #", "algorithm": "1", "from_bytes": 0}]},
+        {"rules": [{"collective": "bcast", "algorithm": "/tmp/evil", "from_bytes": 0}]},
+    ])  # fmt: skip
     def test_what_no_tuning_writes_is_refused_by_name(self, tmp_path, name, tuned):
         file = tmp_path / "tune.json"
         file.write_text(json.dumps({**PROVEN, "tuned": tuned, "family": name}))
@@ -812,30 +734,19 @@ class TestWhatAnotherTuningFound:
             file.write_text(json.dumps({**PROVEN, "tuned": {"settings": settings, "rules": rules}, "family": name}))
             assert len(command.brought(file, stack)[0].settings) == len(settings)
 
-    def test_a_file_that_is_not_there(self, tmp_path, capsys, monkeypatch):
+    def test_a_file_that_is_not_there(self, tmp_path, refused, monkeypatch):
         with pytest.raises(PlumbError, match="cannot read what was tuned: No such file"):
             command.brought(tmp_path / "none", stack_manifest.made("s"))
-        assert cli.main(["tune", "--from", "x", "--resume", "y"]) == 2
-        assert "--from begins a new tuning" in capsys.readouterr().err
+        assert "--from begins a new tuning" in refused(2, "tune", "--from", "x", "--resume", "y")
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["s", "--resume", "x"],
-        ["s", "--minutes", "0"],
-        ["s", "--nodes", "0"],
-        ["s", "--sizes", "9"],
-        ["s", "--rank-counts", "1-4"],
-        ["s", "--rank-counts", "2-9999999999"],
-        ["s", "--rank-counts", "two"],
-    ],
+    "words", ["--minutes 0", "--nodes 0", "--sizes 9", *(f"--rank-counts {n}" for n in ("1-4", "2-9999999999", "two"))]
 )
-def test_bad_options_are_one_line(words, capsys):
-    with pytest.raises(SystemExit) if words[1:2] and words[1] != "--resume" else contextlib.nullcontext():
-        assert cli.main(["tune", *words]) == 2
-    assert "plumb" in capsys.readouterr().err
+def test_bad_options_are_one_line(words, refused):
+    refused(2, "tune", "s", "--resume", "x")
+    with pytest.raises(SystemExit):
+        cli.main(["tune", "s", *words.split()])
 
 
 @pytest.mark.parametrize(("state", "finished"), [("PASS", True), ("INCONCLUSIVE", False)])
@@ -886,9 +797,7 @@ class TestEveryProtocol:
     def test_the_kernel_measures_settings_by_every_protocol_and_operation(self):
         (whole,) = curves.kernel_launches(Configuration((EAGER,)), SIZES)
         assert whole.program.arguments[-4:] == ["--protocol", "all", "--in-place", "both"]
-        assert {point.way for point in whole.points} == {
-            each for way in curves.PROTOCOLS for each in (way, f"{way}, in place")
-        }
+        assert {point.way for point in whole.points} == {x for w in curves.PROTOCOLS for x in (w, f"{w}, in place")}
         assert {point.row for point in whole.points} == set(rows(SIZES))
         assert len({figure.name for figure in whole.program.figures}) == len(whole.points)
 

@@ -1,7 +1,5 @@
 """Settings of the process: which are tried, what a launch gets of them, what gains; `make rates` has the rates."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 
@@ -34,21 +32,18 @@ def rank(number=0, threads=(10.0,), **usage):
     return msgspec.convert(document, RankSeen)
 
 
-@pytest.mark.parametrize(
-    ("ranks", "kinds"),
-    [
-        ([rank()], []),
-        ([rank(user_s=7.8, system_s=2.2, minor_faults=253_546)], ["page faults"]),
-        ([rank(user_s=7.8, system_s=2.2)], ["system calls"]),
-        ([rank(major_faults=5000)], ["disk"]),
-        ([rank(voluntary_switches=50_000)], ["waits"]),
-        ([rank(user_s=5.0)], ["idle"]),
-        ([rank(threads=(10.0, 9.9))], ["threads"]),
-        ([rank(threads=(10.0, 5.0))], ["idle", "load of threads"]),
-        ([rank(), rank(1, user_s=9.5), rank(2, user_s=6.0)], ["idle", "load of ranks"]),
-        ([], []),
-    ],
-)
+@pytest.mark.parametrize(("ranks", "kinds"), [
+    ([rank()], []),
+    ([rank(user_s=7.8, system_s=2.2, minor_faults=253_546)], ["page faults"]),
+    ([rank(user_s=7.8, system_s=2.2)], ["system calls"]),
+    ([rank(major_faults=5000)], ["disk"]),
+    ([rank(voluntary_switches=50_000)], ["waits"]),
+    ([rank(user_s=5.0)], ["idle"]),
+    ([rank(threads=(10.0, 9.9))], ["threads"]),
+    ([rank(threads=(10.0, 5.0))], ["idle", "load of threads"]),
+    ([rank(), rank(1, user_s=9.5), rank(2, user_s=6.0)], ["idle", "load of ranks"]),
+    ([], []),
+])  # fmt: skip
 def test_costs_beyond_mpi_are_told_by_kind(ranks, kinds):
     assert list(costs(ranks)) == kinds
 

@@ -1,7 +1,5 @@
 """Ceilings: which figure is held against which, what is measured, what becomes of the launches, and the file."""
 
-from __future__ import annotations
-
 import json
 import shutil
 
@@ -135,8 +133,7 @@ class TestTable:
         assert ceilings.mix(*program, metric, params) == mix
 
     @pytest.mark.parametrize(
-        ("data", "value"),
-        [(16 << 10, 300_000.0), (128 << 10, 100_000.0), (4 << 20, 30_000.0), (100 << 20, 10_000.0)],
+        ("data", "value"), [(16 << 10, 300_000.0), (128 << 10, 100_000.0), (4 << 20, 30_000.0), (100 << 20, 10_000.0)]
     )
     def test_a_sweep_has_the_level_of_its_data(self, data, value):
         assert bound("bandwidth_daxpy", params={"working_set": data})[0] == value
@@ -269,10 +266,7 @@ class TestFigures:
 
     @pytest.mark.parametrize(
         ("facts", "shown", "bound"),
-        [
-            ({}, "72.3m", "the benchmark's model"),
-            ({"flops_per_cycle": 16, "core_ghz": 4}, "45.6", "cores"),
-        ],
+        [({}, "72.3m", "the benchmark's model"), ({"flops_per_cycle": 16, "core_ghz": 4}, "45.6", "cores")],
     )
     def test_every_view_gives_one_percentage_of_a_record(self, host, facts, shown, bound):
         """dgemm measures the peak itself; the ceiling of the same cores is another one, and was 80.1 %."""

@@ -58,10 +58,7 @@ def test_flops_of_the_facts_that_there_are():
 
 @pytest.mark.parametrize(
     ("unit", "needed"),
-    [
-        ("MB/s", ("memory_channels_per_package", "memory_mts")),
-        ("GFlop/s", ("core_ghz", "fma_units", "simd_bits")),
-    ],
+    [("MB/s", ("memory_channels_per_package", "memory_mts")), ("GFlop/s", ("core_ghz", "fma_units", "simd_bits"))],
 )
 def test_without_one_of_its_facts_there_is_no_limit(unit, needed):
     for name in needed:

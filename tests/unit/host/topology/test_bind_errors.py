@@ -1,7 +1,5 @@
 """Everything that plumb-bind refuses: one line that names the fault, exit status 2, nothing on stdout."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -54,140 +52,71 @@ KNOWN = (
         ("x" * 500, ""),
     ],
 )
-def test_unknown_placement_lists_the_known_ones(name: str, hint: str) -> None:
+def test_unknown_placement_lists_the_known_ones(name, hint):
     assert on(ONE, name) == f"unknown placement '{name}'{hint}: {KNOWN}"
 
 
 @pytest.mark.parametrize(
-    ("topology", "placement", "more", "line"),
+    ("topology", "placement", "more", "missing"),
     [
-        (RANGER, "numa", ["--ranks", "8"], f"placement numa: 8 ranks asked, 4 NUMA nodes with CPUs on {RANGER}"),
-        (RANGER, "socket", ["--ranks", "5"], f"placement socket: 5 ranks asked, 4 sockets on {RANGER}"),
-        (RANGER, "l3", ["--ranks", "5"], f"placement l3: 5 ranks asked, 4 L3 caches on {RANGER}"),
-        (RANGER, "core", ["--ranks", "17"], f"placement core: 17 ranks of 1 thread asked, 16 cores on {RANGER}"),
-        (
-            RANGER,
-            "compact",
-            ["--ranks", "6", "--threads", "3"],
-            f"placement compact: 6 ranks of 3 threads asked, 16 cores on {RANGER}",
-        ),
-        (
-            RANGER,
-            "compact",
-            ["--threads", "17"],
-            f"placement compact: 1 rank of 17 threads asked, 16 cores on {RANGER}",
-        ),
-        (
-            RANGER,
-            "scatter",
-            ["--ranks", "5", "--threads", "3"],
-            f"placement scatter: 5 ranks of 3 threads asked, room for 4 on {RANGER}",
-        ),
-        (
-            RANGER,
-            "spread",
-            ["--ranks", "5", "--threads", "3"],
-            f"placement spread: 5 ranks of 3 threads asked, room for 4 on {RANGER}",
-        ),
-        (RANGER, "scatter", ["--threads", "17"], f"placement scatter: 17 threads a rank asked, 16 cores on {RANGER}"),
+        (RANGER, "numa", "--ranks 8", "8 ranks asked, 4 NUMA nodes with CPUs"),
+        (RANGER, "socket", "--ranks 5", "5 ranks asked, 4 sockets"),
+        (RANGER, "l3", "--ranks 5", "5 ranks asked, 4 L3 caches"),
+        (RANGER, "core", "--ranks 17", "17 ranks of 1 thread asked, 16 cores"),
+        (RANGER, "compact", "--ranks 6 --threads 3", "6 ranks of 3 threads asked, 16 cores"),
+        (RANGER, "compact", "--threads 17", "1 rank of 17 threads asked, 16 cores"),
+        (RANGER, "scatter", "--ranks 5 --threads 3", "5 ranks of 3 threads asked, room for 4"),
+        (RANGER, "spread", "--ranks 5 --threads 3", "5 ranks of 3 threads asked, room for 4"),
+        (RANGER, "scatter", "--threads 17", "17 threads a rank asked, 16 cores"),
         (
             RANGER,
             "numa",
-            ["--threads", "5"],
-            f"placement numa: 5 threads a rank asked, 4 cores in the smallest of the NUMA nodes with CPUs used on "
-            f"{RANGER}",
+            "--threads 5",
+            "5 threads a rank asked, 4 cores in the smallest of the NUMA nodes with CPUs used",
         ),
-        (
-            RANGER,
-            "core",
-            ["--threads", "2"],
-            f"placement core: 2 threads a rank asked, this placement has one on {RANGER}",
-        ),
-        (RANGER, "ways:17", [], f"placement ways:17: 17 ranks asked, 16 cores on {RANGER}"),
-        (RANGER, "ways:4", ["--ranks", "5"], f"placement ways:4: 5 ranks asked, this placement has 4 on {RANGER}"),
+        (RANGER, "core", "--threads 2", "2 threads a rank asked, this placement has one"),
+        (RANGER, "ways:17", "", "17 ranks asked, 16 cores"),
+        (RANGER, "ways:4", "--ranks 5", "5 ranks asked, this placement has 4"),
         (
             RANGER,
             "ways:4",
-            ["--threads", "5"],
-            f"placement ways:4: 5 threads for each of 4 ranks asked, the evenly spread cores leave 4 to a rank on "
-            f"{RANGER}",
+            "--threads 5",
+            "5 threads for each of 4 ranks asked, the evenly spread cores leave 4 to a rank",
         ),
-        (RANGER, "numa:9", [], f"placement numa:9: there is no NUMA node 9 on {RANGER}"),
-        (
-            "tests/data/topologies/memory-only-node.xml",
-            "numa:2",
-            [],
-            "placement numa:2: no core of NUMA node 2 may be used on tests/data/topologies/memory-only-node.xml",
-        ),
-        (RANGER, "socket:4", [], f"placement socket:4: no core of socket 4 may be used on {RANGER}"),
-        (RANGER, "numa:1", ["--ranks", "2"], f"placement numa:1: 2 ranks asked, this placement has one on {RANGER}"),
-        (
-            RANGER,
-            "numa:1",
-            ["--threads", "5"],
-            f"placement numa:1: 5 threads asked, 4 cores of NUMA node 1 on {RANGER}",
-        ),
-        (RANGER, "pair:smt", [], f"placement pair:smt: no core has two allowed hardware threads on {RANGER}"),
-        (
-            RANGER,
-            "pair:numa",
-            [],
-            f"placement pair:numa: no two cores share a NUMA node and nothing smaller on {RANGER}",
-        ),
-        (RANGER, "pair:l2", [], f"placement pair:l2: no two cores share an L2 cache on {RANGER}"),
-        (ONE, "pair:xsocket", [], f"placement pair:xsocket: no second socket with allowed CPUs on {ONE}"),
-        (RANGER, "pair:l3", ["--ranks", "3"], f"placement pair:l3: 3 ranks asked, a pair has two on {RANGER}"),
-        (RANGER, "pair:l3", ["--ranks", "1"], f"placement pair:l3: 1 rank asked, a pair has two on {RANGER}"),
-        (
-            RANGER,
-            "pair:l3",
-            ["--threads", "3"],
-            f"placement pair:l3: 3 threads a rank asked, a pair holds two in all on {RANGER}",
-        ),
-        (
-            RANGER,
-            "pair:0,1",
-            ["--threads", "2", "--ranks", "2"],
-            f"placement pair:0,1: 2 ranks of 2 threads asked, a pair holds two threads in all on {RANGER}",
-        ),
-        (RANGER, "pair:3,16", [], f"placement pair:3,16: CPU 16 may not be used or does not exist on {RANGER}"),
-        (
-            RANGER,
-            "pair:node",
-            ["--ranks", "2"],
-            f"placement pair:node: 2 ranks asked, this placement has one on each of two nodes on {RANGER}",
-        ),
+        (RANGER, "numa:9", "", "there is no NUMA node 9"),
+        ("tests/data/topologies/memory-only-node.xml", "numa:2", "", "no core of NUMA node 2 may be used"),
+        (RANGER, "socket:4", "", "no core of socket 4 may be used"),
+        (RANGER, "numa:1", "--ranks 2", "2 ranks asked, this placement has one"),
+        (RANGER, "numa:1", "--threads 5", "5 threads asked, 4 cores of NUMA node 1"),
+        (RANGER, "pair:smt", "", "no core has two allowed hardware threads"),
+        (RANGER, "pair:numa", "", "no two cores share a NUMA node and nothing smaller"),
+        (RANGER, "pair:l2", "", "no two cores share an L2 cache"),
+        (ONE, "pair:xsocket", "", "no second socket with allowed CPUs"),
+        (RANGER, "pair:l3", "--ranks 3", "3 ranks asked, a pair has two"),
+        (RANGER, "pair:l3", "--ranks 1", "1 rank asked, a pair has two"),
+        (RANGER, "pair:l3", "--threads 3", "3 threads a rank asked, a pair holds two in all"),
+        (RANGER, "pair:0,1", "--threads 2 --ranks 2", "2 ranks of 2 threads asked, a pair holds two threads in all"),
+        (RANGER, "pair:3,16", "", "CPU 16 may not be used or does not exist"),
+        (RANGER, "pair:node", "--ranks 2", "2 ranks asked, this placement has one on each of two nodes"),
         (
             NEHALEM,
             "core",
-            ["--ranks", "3", "--allowed", "1,9,4"],
-            f"placement core: 3 ranks of 1 thread asked, 2 cores on {NEHALEM} with CPUs 1,4,9 allowed",
+            "--ranks 3 --allowed 1,9,4",
+            "3 ranks of 1 thread asked, 2 cores on {} with CPUs 1,4,9 allowed",
         ),
-        (
-            NEHALEM,
-            "pair:0,1",
-            ["--allowed", "1-3"],
-            f"placement pair:0,1: CPU 0 may not be used or does not exist on {NEHALEM} with CPUs 1-3 allowed",
-        ),
-        (
-            NEHALEM,
-            "pair:xsocket",
-            ["--allowed", "0-3"],
-            f"placement pair:xsocket: no second socket with allowed CPUs on {NEHALEM} with CPUs 0-3 allowed",
-        ),
+        (NEHALEM, "pair:0,1", "--allowed 1-3", "CPU 0 may not be used or does not exist on {} with CPUs 1-3 allowed"),
+        (NEHALEM, "pair:xsocket", "--allowed 0-3", "no second socket with allowed CPUs on {} with CPUs 0-3 allowed"),
         (
             NEHALEM,
             "ways:4",
-            ["--allowed", "0-3,4"],
-            f"placement ways:4: 1 thread for each of 4 ranks asked, the evenly spread cores leave 0 to a rank on "
-            f"{NEHALEM} with CPUs 0-4 allowed",
+            "--allowed 0-3,4",
+            "1 thread for each of 4 ranks asked, the evenly spread cores leave 0 to a rank on {} with CPUs 0-4 allowed",
         ),
     ],
 )
-def test_shortage_names_placement_topology_and_what_is_missing(
-    topology: str, placement: str, more: list[str], line: str
-) -> None:
-    assert on(topology, placement, *more) == line
+def test_shortage_names_placement_topology_and_what_is_missing(topology, placement, more, missing):
+    line = (missing if "{}" in missing else f"{missing} on {{}}").format(topology)
+    assert on(topology, placement, *more.split()) == f"placement {placement}: {line}"
 
 
 @pytest.mark.parametrize(
@@ -209,14 +138,13 @@ def test_shortage_names_placement_topology_and_what_is_missing(
         ),
     ],
 )
-def test_memory_that_is_not_there(topology: str, memory: str, line: str) -> None:
+def test_memory_that_is_not_there(topology, memory, line):
     assert on(topology, "core", "--memory", memory) == line
 
 
-def test_remote_for_a_rank_that_is_everywhere() -> None:
-    assert on(RANGER, "node", "--memory", "remote") == (
-        f"memory remote: the rank's CPUs are local to every one of the 4 NUMA nodes with memory on {RANGER}"
-    )
+def test_remote_for_a_rank_that_is_everywhere():
+    line = "memory remote: the rank's CPUs are local to every one of the 4 NUMA nodes with memory on"
+    assert on(RANGER, "node", "--memory", "remote") == f"{line} {RANGER}"
 
 
 @pytest.mark.parametrize(
@@ -247,58 +175,46 @@ def test_remote_for_a_rank_that_is_everywhere() -> None:
         (["--memory"], "--memory needs a value"),
     ],
 )
-def test_bad_words_on_the_command_line(words: list[str], line: str) -> None:
+def test_bad_words_on_the_command_line(words, line):
     assert refusal("--print", "--topology", RANGER, "--placement", "core", *words) == line
 
 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--print"], "no --placement given (see plumb-bind --help)"),
-        ([], "no --placement given (see plumb-bind --help)"),
-        (["--placement", "core"], "no program to run: write -- PROGRAM ARG... at the end, or --print"),
-        (["--placement", "core", "--"], "no program to run: write -- PROGRAM ARG... at the end, or --print"),
+        ("--print", "no --placement given (see plumb-bind --help)"),
+        ("", "no --placement given (see plumb-bind --help)"),
+        ("--placement core", "no program to run: write -- PROGRAM ARG... at the end, or --print"),
+        ("--placement core --", "no program to run: write -- PROGRAM ARG... at the end, or --print"),
         (
-            ["--placement", "core", "--ranks", "1", "--", "true"],
+            "--placement core --ranks 1 -- true",
             "--ranks goes with --print only: a real start uses this host and its launcher",
         ),
         (
-            ["--placement", "core", "--topology", RANGER, "--", "true"],
+            f"--placement core --topology {RANGER} -- true",
             "--topology goes with --print only: a real start uses this host and its launcher",
         ),
-        (["--export-topology", "x.xml", "--print"], "--export-topology goes with --topology only: leave out --print"),
-        (
-            ["--export-topology", "x.xml", "--allowed", "0"],
-            "--export-topology goes with --topology only: leave out --allowed",
-        ),
-        (["--devices", "--", "true"], "--devices goes with --topology only: leave out the program"),
-        (["--list", "--devices"], "--list goes alone: leave out --devices"),
-        (["--check"], "no --placement given (see plumb-bind --help)"),
-        (
-            ["--check", "--placement", "core", "--ranks", "2"],
-            "--check goes with --placement and --memory only: leave out --ranks",
-        ),
-        (["--check", "--placement", "ways:0"], "placement ways:0: the number of ranks must be at least 1"),
-        (["--check", "--placement", "core", "--memory", "node:x"], "memory node:x: 'x' is not a whole number"),
-        (
-            ["--export-topology", "/nowhere/x.xml"],
-            "topology cannot be written to /nowhere/x.xml: No such file or directory",
-        ),
-        (
-            ["--placement", "core", "--witness", "/nowhere", "--", "true"],
-            "witness folder /nowhere: No such file or directory",
-        ),
-        (["--placement", "core", "--witness", "/etc/passwd", "--", "true"], "witness folder /etc/passwd: not a folder"),
+        ("--export-topology x.xml --print", "--export-topology goes with --topology only: leave out --print"),
+        ("--export-topology x.xml --allowed 0", "--export-topology goes with --topology only: leave out --allowed"),
+        ("--devices -- true", "--devices goes with --topology only: leave out the program"),
+        ("--list --devices", "--list goes alone: leave out --devices"),
+        ("--check", "no --placement given (see plumb-bind --help)"),
+        ("--check --placement core --ranks 2", "--check goes with --placement and --memory only: leave out --ranks"),
+        ("--check --placement ways:0", "placement ways:0: the number of ranks must be at least 1"),
+        ("--check --placement core --memory node:x", "memory node:x: 'x' is not a whole number"),
+        ("--export-topology /nowhere/x.xml", "topology cannot be written to /nowhere/x.xml: No such file or directory"),
+        ("--placement core --witness /nowhere -- true", "witness folder /nowhere: No such file or directory"),
+        ("--placement core --witness /etc/passwd -- true", "witness folder /etc/passwd: not a folder"),
     ],
 )
-def test_what_does_not_go_together(words: list[str], line: str) -> None:
-    assert refusal(*words) == line
+def test_what_does_not_go_together(words, line):
+    assert refusal(*words.split()) == line
 
 
 @pytest.mark.parametrize(
     "option", ["memory", "threads", "ranks", "witness", "profile", "output", "machine", "topology"]
 )
-def test_options_that_would_be_ignored_are_refused(option: str) -> None:
+def test_options_that_would_be_ignored_are_refused(option):
     words = [f"--{option}", "1"]
     assert refusal("--list", *words) == f"--list goes alone: leave out --{option}"
     if option != "topology":
@@ -307,7 +223,7 @@ def test_options_that_would_be_ignored_are_refused(option: str) -> None:
         assert refusal("--export-topology", "/nowhere/x", *words) == f"--export-topology{refused}"
 
 
-def test_missing_topology_file() -> None:
+def test_missing_topology_file():
     assert on("nowhere/x.xml", "core") == "topology file nowhere/x.xml: No such file or directory"
     assert on("gibberish", "core") == "topology 'gibberish': no such file, and not an hwloc synthetic description"
     assert on("tests", "core") == "topology file tests: not a regular file"
@@ -316,15 +232,13 @@ def test_missing_topology_file() -> None:
 @pytest.mark.parametrize(
     "content", ["", "not xml at all\n", "<topology>", '<?xml version="1.0"?>\n<topology version="2.0">']
 )
-def test_malformed_xml(tmp_path: Path, content: str) -> None:
+def test_malformed_xml(tmp_path, content):
     file = tmp_path / "bad.xml"
     file.write_text(content)
-    assert on(str(file), "core").startswith(f"topology file {file}: ") or on(str(file), "core").startswith(
-        f"topology {file}: "
-    )
+    assert on(str(file), "core").startswith((f"topology file {file}: ", f"topology {file}: "))
 
 
-def test_truncated_xml(tmp_path: Path) -> None:
+def test_truncated_xml(tmp_path):
     whole = (paths.root() / RANGER).read_bytes()
     for share in (0.1, 0.5, 0.9, 0.99):
         file = tmp_path / "cut.xml"
@@ -332,48 +246,46 @@ def test_truncated_xml(tmp_path: Path) -> None:
         assert str(file) in on(str(file), "core")
 
 
-def test_program_that_is_not_there_or_not_a_program() -> None:
+def test_program_that_is_not_there_or_not_a_program():
     words = ("--placement", "core", "--")
     assert refusal(*words, "/nowhere/stream", status=127) == "program '/nowhere/stream': No such file or directory"
     assert refusal(*words, "no-such-program-x", status=127).startswith("program 'no-such-program-x': ")
     assert refusal(*words, "/etc/passwd", status=126).startswith("program '/etc/passwd' cannot be executed: ")
 
 
-def test_missing_witness_library(tmp_path: Path) -> None:
-    env = {"PATH": "/usr/bin:/bin", "PLUMB_WITNESS_LIB": "/nowhere/lib.so"}
-    line = refusal("--placement", "core", "--witness", str(tmp_path), "--", "true", env=env)
-    assert line == "witness library /nowhere/lib.so: No such file or directory"
-
-
-def test_witness_library_that_the_linker_could_not_preload(tmp_path: Path) -> None:
+def test_a_witness_library_that_is_missing_or_that_the_linker_could_not_preload(tmp_path):
     library = tmp_path / "with blank.so"
     library.touch()
-    env = {"PATH": "/usr/bin:/bin", "PLUMB_WITNESS_LIB": str(library)}
-    line = refusal("--placement", "core", "--witness", str(tmp_path), "--", "true", env=env)
-    assert line == f"witness library {library}: the dynamic linker cannot preload from a path with a blank or a colon"
+    why = {
+        Path("/nowhere/lib.so"): "No such file or directory",
+        library: "the dynamic linker cannot preload from a path with a blank or a colon",
+    }
+    for file, fault in why.items():
+        env = {"PATH": "/usr/bin:/bin", "PLUMB_WITNESS_LIB": str(file)}
+        line = refusal("--placement", "core", "--witness", str(tmp_path), "--", "true", env=env)
+        assert line == f"witness library {file}: {fault}"
 
 
-def test_control_characters_stay_on_one_line() -> None:
+def test_control_characters_stay_on_one_line():
     assert "unknown placement 'a?b?c'" in on(ONE, "a\nb\x1bc")
 
 
-def test_python_passes_the_line_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_passes_the_line_on(monkeypatch):
     monkeypatch.chdir(paths.root())
     with pytest.raises(PlumbError, match=r"^placement numa: 8 ranks asked, 4 NUMA nodes with CPUs on "):
         resolve("numa", ranks=8, topology=RANGER)
 
 
-def test_errors_call_the_machine_by_the_name_given() -> None:
-    with pytest.raises(
-        PlumbError, match=r"^placement numa: 8 ranks asked, 4 NUMA nodes with CPUs on partition normal$"
-    ):
+def test_errors_call_the_machine_by_the_name_given():
+    shortage = "^placement numa: 8 ranks asked, 4 NUMA nodes with CPUs on partition normal$"
+    with pytest.raises(PlumbError, match=shortage):
         resolve("numa", ranks=8, topology=paths.root() / RANGER, machine="partition normal")
     with pytest.raises(PlumbError, match=r"^placement core: .* on partition normal with CPUs 0-3 allowed$"):
         resolve("core", ranks=8, topology=paths.root() / RANGER, machine="partition normal", allowed="0-3")
     assert "--machine goes with --print only" in refusal("--placement", "core", "--machine", "x", "--", "true")
 
 
-def test_python_says_when_the_binder_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_says_when_the_binder_is_not_built(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_TOOLS", str(tmp_path))
     with pytest.raises(PlumbError, match="make setup"):
         resolve("core")

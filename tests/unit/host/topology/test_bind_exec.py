@@ -1,7 +1,5 @@
 """plumb-bind for real on this host: binding, memory policy, environment, and every launcher's variables."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -58,7 +56,7 @@ def local_rank(env: dict[str, str], placement: str = "none") -> int:
     return int(plan["local_rank"])
 
 
-def test_affinity_and_environment_are_those_of_the_plan() -> None:
+def test_affinity_and_environment_are_those_of_the_plan():
     plan = resolve("node")
     found = start("--placement", "node")
     (rank,) = plan["ranks"]
@@ -69,7 +67,7 @@ def test_affinity_and_environment_are_those_of_the_plan() -> None:
     assert found["env"]["OMP_PROC_BIND"] == "close"
 
 
-def test_the_first_rank_alone_reads_the_input(tmp_path: Path) -> None:
+def test_the_first_rank_alone_reads_the_input(tmp_path):
     (tmp_path / "in.txt").write_text("a word\n")
     (tmp_path / "out").mkdir()
     command = [str(paths.binder()), "--placement", "none", "--output", "out", "--input", "in.txt", "--", "cat"]
@@ -89,7 +87,7 @@ def test_the_first_rank_alone_reads_the_input(tmp_path: Path) -> None:
 
 
 @needs_two
-def test_each_rank_gets_its_own_core() -> None:
+def test_each_rank_gets_its_own_core():
     plan = resolve("core", ranks=2)
     for number in (0, 1):
         env = {"OMPI_COMM_WORLD_LOCAL_RANK": str(number), "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
@@ -100,7 +98,7 @@ def test_each_rank_gets_its_own_core() -> None:
 
 
 @needs_two
-def test_a_pair_of_threads_is_one_rank_on_both_cpus() -> None:
+def test_a_pair_of_threads_is_one_rank_on_both_cpus():
     last, first = CPUS[1], CPUS[0]
     found = start("--placement", f"pair:{last},{first}", "--threads", "2")
     assert found["affinity"] == [first, last]
@@ -131,7 +129,7 @@ def rank_of(number: int, size: int) -> dict[str, str]:
 
 
 @needs_two
-def test_a_rank_sees_its_gpu_alone(tmp_path: Path) -> None:
+def test_a_rank_sees_its_gpu_alone(tmp_path):
     env = {
         **with_gpus(tmp_path, "10de", "10de"),
         **rank_of(1, 2),
@@ -148,14 +146,14 @@ def test_a_rank_sees_its_gpu_alone(tmp_path: Path) -> None:
     assert found["affinity"] == plan["cpus"] == [CPUS[len(CPUS) // 2]]
 
 
-def test_variables_of_another_maker_do_not_hide_a_gpu(tmp_path: Path) -> None:
+def test_variables_of_another_maker_do_not_hide_a_gpu(tmp_path):
     env = {**with_gpus(tmp_path, "1002"), **rank_of(0, 1), "HIP_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"}
     found = start("--placement", "gpu", env=env)["env"]
     assert {name for name in found if "VISIBLE" in name} == {"ROCR_VISIBLE_DEVICES"}
     assert found["ROCR_VISIBLE_DEVICES"] == "0"
 
 
-def test_the_lists_of_two_makers_name_the_gpus_of_each(tmp_path: Path) -> None:
+def test_the_lists_of_two_makers_name_the_gpus_of_each(tmp_path):
     env = {**with_gpus(tmp_path, "10de", "10de", "1002"), **rank_of(0, 1), "CUDA_VISIBLE_DEVICES": "0,1"}
     found = start("--placement", "gpu", env={**env, "ROCR_VISIBLE_DEVICES": "0"})["env"]
     assert {name: value for name, value in found.items() if "VISIBLE" in name} == {"CUDA_VISIBLE_DEVICES": "0"}
@@ -165,7 +163,7 @@ def test_the_lists_of_two_makers_name_the_gpus_of_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["1", "0", "1,0", "0,1,2", "0,1,", "", "GPU-8932f937"])
-def test_a_part_of_the_gpus_is_refused(tmp_path: Path, given: str) -> None:
+def test_a_part_of_the_gpus_is_refused(tmp_path, given):
     env = {**with_gpus(tmp_path, "10de", "10de"), **rank_of(0, 1), "CUDA_VISIBLE_DEVICES": given}
     assert refusal("--placement", "gpu", env=env) == (
         f"plumb-bind: placement gpu: CUDA_VISIBLE_DEVICES is '{given}' already, not all of this host's 2 GPUs: "
@@ -187,7 +185,7 @@ OTHER_GPU = "rank 0 on {host} had CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVI
         ((sys.executable, "-c", "import os; os.environ.clear()"), ""),
     ],
 )
-def test_the_witness_sees_which_gpu_a_rank_was_left(tmp_path: Path, program: tuple[str, ...], reason: str) -> None:
+def test_the_witness_sees_which_gpu_a_rank_was_left(tmp_path, program, reason):
     env = CLEAN | with_gpus(tmp_path, "10de") | rank_of(0, 1)
     folder = tmp_path / "witness"
     folder.mkdir()
@@ -220,9 +218,7 @@ ctypes.CDLL(None).MPI_Finalize()
         ((), "0000:C1:00.0", []),
     ],
 )
-def test_the_witness_asks_the_driver_which_gpu_was_used(
-    tmp_path: Path, does: tuple[str, ...], address: str, said: list[str]
-) -> None:
+def test_the_witness_asks_the_driver_which_gpu_was_used(tmp_path, does, address, said):
     env = CLEAN | with_gpus(tmp_path, "10de") | rank_of(0, 1) | fake_cuda(tmp_path) | {"FAKE_CUDA_ADDRESS": address}
     folder = tmp_path / "witness"
     folder.mkdir()
@@ -238,13 +234,13 @@ def test_the_witness_asks_the_driver_which_gpu_was_used(
     ]
 
 
-def test_the_number_of_ranks_must_be_known(tmp_path: Path) -> None:
+def test_the_number_of_ranks_must_be_known(tmp_path):
     env = {**with_gpus(tmp_path, "10de"), "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
     wanted = "the launcher reports the local rank but not the number of ranks, which decides the cores of each rank"
     assert refusal("--placement", "gpu", env=env) == f"plumb-bind: placement gpu: {wanted} on this host"
 
 
-def test_memory_policy_is_inherited_by_the_program() -> None:
+def test_memory_policy_is_inherited_by_the_program():
     def policies(*memory: str) -> set[str]:
         lines = start("--placement", "core", *memory)["maps"].splitlines()
         if not lines:
@@ -257,7 +253,7 @@ def test_memory_policy_is_inherited_by_the_program() -> None:
     assert {policy.partition(":")[0] for policy in policies("--memory", "interleave")} == {"interleave"}
 
 
-def test_competing_variables_are_removed() -> None:
+def test_competing_variables_are_removed():
     competing = {
         "GOMP_CPU_AFFINITY": "0-63",
         "KMP_AFFINITY": "scatter",
@@ -277,7 +273,7 @@ def test_competing_variables_are_removed() -> None:
     }
 
 
-def test_none_leaves_everything_alone_but_the_number_of_threads() -> None:
+def test_none_leaves_everything_alone_but_the_number_of_threads():
     env = {"OMP_PLACES": "sockets", "KMP_AFFINITY": "scatter"}
     found = start("--placement", "none", "--threads", "3", env=env)
     assert found["affinity"] == CPUS
@@ -290,7 +286,7 @@ def test_none_leaves_everything_alone_but_the_number_of_threads() -> None:
 
 
 @needs_two
-def test_affinity_on_entry_is_the_allowed_set() -> None:
+def test_affinity_on_entry_is_the_allowed_set():
     last = CPUS[-1]
     taskset = ("taskset", "-c", str(last))
     assert start("--placement", "core", prefix=taskset)["affinity"] == [last]
@@ -324,26 +320,26 @@ LAUNCHERS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("env", LAUNCHERS.values(), ids=LAUNCHERS)
-def test_local_rank_of_every_launcher(env: dict[str, str]) -> None:
+def test_local_rank_of_every_launcher(env):
     assert local_rank(env) == 1
 
 
 @needs_two
 @pytest.mark.parametrize("env", LAUNCHERS.values(), ids=LAUNCHERS)
-def test_local_size_of_every_launcher(env: dict[str, str]) -> None:
+def test_local_size_of_every_launcher(env):
     """Seen from outside: a pair is refused unless there are two ranks, and one node cannot hold a third."""
     assert local_rank(env, f"pair:{CPUS[0]},{CPUS[1]}") == 1
     line = refusal("--placement", "numa:0", env=env)
     assert line == "plumb-bind: placement numa:0: 2 ranks asked, this placement has one on this host"
 
 
-def test_without_a_launcher_it_is_rank_0_of_1() -> None:
+def test_without_a_launcher_it_is_rank_0_of_1():
     assert local_rank({}, "core") == 0
     line = refusal("--placement", f"pair:{CPUS[0]},{CPUS[-1] + 1}", env={})
     assert "1 rank asked, a pair has two" in line
 
 
-def test_a_batch_script_is_not_a_task() -> None:
+def test_a_batch_script_is_not_a_task():
     """Slurm gives a batch script the variables of a task; what it starts itself is still alone."""
     env = {"ENVIRONMENT": "BATCH", "SLURM_LOCALID": "0", "SLURM_TASKS_PER_NODE": "4", "SLURM_NODEID": "0"}
     assert start("--placement", "numa:0", env=env)["affinity"]
@@ -360,7 +356,7 @@ UNKNOWN_SIZE = {
 
 
 @pytest.mark.parametrize("env", UNKNOWN_SIZE.values(), ids=UNKNOWN_SIZE)
-def test_unknown_local_size_matters_only_where_the_placement_needs_it(env: dict[str, str]) -> None:
+def test_unknown_local_size_matters_only_where_the_placement_needs_it(env):
     assert local_rank(env, "core") == 0
     assert start("--placement", "numa", "--threads", "1", env=env)["env"]["OMP_NUM_THREADS"] == "1"
     line = refusal("--placement", "numa", env=env)
@@ -397,21 +393,21 @@ def test_unknown_local_size_matters_only_where_the_placement_needs_it(env: dict[
         ),
     ],
 )
-def test_an_environment_that_makes_no_sense(env: dict[str, str], line: str) -> None:
+def test_an_environment_that_makes_no_sense(env, line):
     assert refusal("--placement", "core", env=env) == f"plumb-bind: {line}"
 
 
-def test_one_rank_alone_under_plain_pmi() -> None:
+def test_one_rank_alone_under_plain_pmi():
     assert local_rank({"PMI_RANK": "0", "PMI_SIZE": "1"}, "core") == 0
 
 
-def test_more_ranks_than_cores_is_an_error_in_every_rank() -> None:
+def test_more_ranks_than_cores_is_an_error_in_every_rank():
     size = len(CPUS) + 1
     env = {"MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": str(size)}
     assert f"{size} ranks of 1 thread asked" in refusal("--placement", "compact", env=env)
 
 
-def test_witness_is_announced_and_preloaded(tmp_path: Path) -> None:
+def test_witness_is_announced_and_preloaded(tmp_path):
     library = tmp_path / "lib.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "/dev/null"], check=True)
     env = {"PLUMB_WITNESS_LIB": str(library)}
@@ -424,24 +420,24 @@ def test_witness_is_announced_and_preloaded(tmp_path: Path) -> None:
     assert found["env"]["LD_PRELOAD"] == f"{library}:{library}"
 
 
-def test_hwloc_is_not_left_in_the_environment() -> None:
+def test_hwloc_is_not_left_in_the_environment():
     assert not [name for name in start("--placement", "core")["env"] if name.startswith("HWLOC")]
     kept = start("--placement", "core", env={"HWLOC_PLUGINS_PATH": "/mine"})["env"]
     assert kept["HWLOC_PLUGINS_PATH"] == "/mine"
 
 
-def test_another_machine_in_hwlocs_variables_is_refused() -> None:
+def test_another_machine_in_hwlocs_variables_is_refused():
     env = {"HWLOC_XMLFILE": str(paths.root() / "tests/data/topologies/ranger-4x4.xml")}
     assert "name another machine" in refusal("--placement", "core", env=env)
 
 
-def test_exported_topology_can_be_planned_on(tmp_path: Path) -> None:
+def test_exported_topology_can_be_planned_on(tmp_path):
     file = tmp_path / "host.xml"
     subprocess.run([paths.binder(), "--export-topology", file], check=True, timeout=60)
     assert resolve("core", topology=file)["ranks"] == resolve("core")["ranks"]
 
 
-def test_the_exit_status_is_the_programs() -> None:
+def test_the_exit_status_is_the_programs():
     command = [str(paths.binder()), "--placement", "core", "--", "sh", "-c", "exit 42"]
     assert subprocess.run(command, check=False, timeout=60).returncode == 42
 
@@ -456,7 +452,7 @@ rank.wait()
 
 
 @pytest.mark.parametrize(("name", "goes_on"), [("hydra_pmi_proxy", False), ("prted", True)])
-def test_a_rank_ends_with_a_proxy_that_leaves_ranks_behind(name: str, goes_on: bool) -> None:
+def test_a_rank_ends_with_a_proxy_that_leaves_ranks_behind(name, goes_on):
     """The other launchers end their ranks, and have threads that end before them."""
     program = [str(paths.binder()), "--placement", "none", "--", "sleep", "600"]
     with subprocess.Popen([sys.executable, "-c", PROXY, name, *program], stdout=subprocess.PIPE, text=True) as proxy:

@@ -1,7 +1,5 @@
 """``plumb-bind --list``, and what a plan says besides CPUs; topologies where packages lack what others have."""
 
-from __future__ import annotations
-
 import ast
 import re
 import xml.etree.ElementTree as ElementTree
@@ -26,7 +24,7 @@ WITH_DEVICES = TOPOLOGIES / "devices" / "gpu4-uneven.xml"
 
 
 @pytest.mark.parametrize("placement", binder.placements(), ids=lambda placement: placement.name + placement.argument)
-def test_a_plan_says_what_the_list_says(placement: binder.Placement) -> None:
+def test_a_plan_says_what_the_list_says(placement):
     name = placement.name + WORDS[placement.argument]
     if name in ABSENT:
         with pytest.raises(PlumbError, match=f"placement {name}: "):
@@ -39,13 +37,13 @@ def test_a_plan_says_what_the_list_says(placement: binder.Placement) -> None:
     assert binder.placement(name) == placement
 
 
-def test_the_control_is_not_bound_and_roundrobin_alone_deals_ranks_over_nodes() -> None:
+def test_the_control_is_not_bound_and_roundrobin_alone_deals_ranks_over_nodes():
     assert [item.name for item in binder.placements() if not item.bound] == ["none"]
     assert [item.name for item in binder.placements() if item.map == "cyclic"] == ["roundrobin"]
     assert [item.name for item in binder.placements() if item.nodes > 1] == ["pair:node"]
 
 
-def test_pairs_are_listed_from_near_to_far() -> None:
+def test_pairs_are_listed_from_near_to_far():
     pairs = [item.name + item.argument for item in binder.placements() if item.pair]
     names = ["smt", "l2", "l3", "numa", "socket", "xsocket", "node", "gpu:WAY|I,J", "nic:WAY|I,J", "I,J"]
     assert pairs == [f"pair:{name}" for name in names]
@@ -61,7 +59,7 @@ def test_pairs_are_listed_from_near_to_far() -> None:
         ("ranger", "normal", {"numa": [0, 1], "xsocket": [0, 4]}),  # no cache is shared
     ],
 )
-def test_classes_of_pairs_on_machines_of_the_past(site: str, partition: str, pairs: dict[str, list[int]]) -> None:
+def test_classes_of_pairs_on_machines_of_the_past(site, partition, pairs):
     file = paths.sites() / site / "topology" / f"{partition}.xml"
     found = {}
     for kind in ("smt", "l2", "l3", "numa", "socket", "xsocket"):
@@ -74,16 +72,16 @@ def test_classes_of_pairs_on_machines_of_the_past(site: str, partition: str, pai
 
 
 @pytest.mark.parametrize("name", ["", "pair", "numa_", "nothing"])
-def test_what_is_no_placement_is_not_found(name: str) -> None:
+def test_what_is_no_placement_is_not_found(name):
     assert binder.placement(name) is None
 
 
-def test_help_names_the_placements_of_the_list() -> None:
+def test_help_names_the_placements_of_the_list():
     (line,) = re.findall("^Placements: (.*)$", binder.ask(["--help"]), re.MULTILINE)
     assert line.split() == [item.name + item.argument for item in binder.placements()]
 
 
-def test_no_python_and_no_javascript_asks_for_the_name_of_a_placement() -> None:
+def test_no_python_and_no_javascript_asks_for_the_name_of_a_placement():
     """Names that are words of other things too (``none``, ``core``, the collective ``scatter``) are not looked for."""
     plain = {item.name for item in binder.placements() if not item.argument}
     names = plain - {"none", "core", "node", "numa", "socket", "smt", "l3", "compact", "scatter", "spread"}
@@ -104,7 +102,7 @@ def test_no_python_and_no_javascript_asks_for_the_name_of_a_placement() -> None:
     assert found == []
 
 
-def test_list_takes_no_other_option() -> None:
+def test_list_takes_no_other_option():
     with pytest.raises(PlumbError, match="--list goes alone"):
         binder.ask(["--list", "--placement", "core"])
 
@@ -118,7 +116,7 @@ def half(tmp_path: Path) -> Path:
     return file
 
 
-def test_scatter_finds_the_room_of_compact_where_packages_lack_usable_numa_nodes(half: Path) -> None:
+def test_scatter_finds_the_room_of_compact_where_packages_lack_usable_numa_nodes(half):
     compact, scatter = (resolve(name, topology=half, memory="firsttouch")["ranks"] for name in ("compact", "scatter"))
     assert len(scatter) == len(compact) == 40
     assert sorted(rank["cpus"] for rank in scatter) == sorted(rank["cpus"] for rank in compact)
@@ -146,9 +144,7 @@ SMT = "package:2 numa:2 core:4 pu:2"
         (SMT, 1, 4, [[0, 16, 8, 24]]),
     ],
 )
-def test_spread_deals_the_threads_of_each_rank_over_its_share(
-    topology: str, ranks: int, threads: int | None, places: list[list[int]]
-) -> None:
+def test_spread_deals_the_threads_of_each_rank_over_its_share(topology, ranks, threads, places):
     plan = resolve("spread", topology=topology, ranks=ranks, threads=threads)
     assert [[cpu for place in rank["places"] for cpu in place] for rank in plan["ranks"]] == places
 
@@ -161,27 +157,27 @@ def test_spread_deals_the_threads_of_each_rank_over_its_share(
         ("0-9", 9, 5, 4),  # the second package has four cores only
     ],
 )
-def test_ways_leaves_a_core_of_the_first_of_equal_packages(allowed: str, ranks: int, first: int, second: int) -> None:
+def test_ways_leaves_a_core_of_the_first_of_equal_packages(allowed, ranks, first, second):
     plan = resolve(f"ways:{ranks}", topology="package:2 core:6 pu:1", allowed=allowed)
     on_first = sum(rank["cpus"][0] < 6 for rank in plan["ranks"])
     assert (on_first, len(plan["ranks"]) - on_first) == (first, second)
 
 
-def test_spread_with_one_thread_a_rank_is_scatter() -> None:
+def test_spread_with_one_thread_a_rank_is_scatter():
     for topology in (NODES, CACHES, SMT, RANGER):
         spread, scatter = (resolve(name, topology=topology)["ranks"] for name in ("spread", "scatter"))
         assert spread == scatter
 
 
 @pytest.mark.parametrize("memory", ["local", None])
-def test_local_names_the_policy_that_works_without_a_numa_node(half: Path, memory: str | None) -> None:
+def test_local_names_the_policy_that_works_without_a_numa_node(half, memory):
     with pytest.raises(PlumbError) as caught:
         resolve("compact", topology=half, memory=memory)
     assert caught.value.message.startswith("memory local: CPU ")
     assert caught.value.message.endswith(f" has no usable NUMA node on {half}: --memory firsttouch needs none")
 
 
-def test_hwlocs_banner_does_not_precede_the_error(tmp_path: Path) -> None:
+def test_hwlocs_banner_does_not_precede_the_error(tmp_path):
     """hwloc 2 warns in ten lines about packages out of order, as earlier versions stored them."""
     tree = ElementTree.parse(TOPOLOGIES / "ulysses-2x10.xml")  # noqa: S314 - a file of this repository
     machine = tree.getroot()[0]

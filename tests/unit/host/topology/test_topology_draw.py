@@ -1,11 +1,8 @@
 """``plumb topology``: the drawing, and the machine as data behind it."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -33,7 +30,7 @@ def cells(drawing: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)
-def test_every_cpu_once_within_100_columns(path: Path) -> None:
+def test_every_cpu_once_within_100_columns(path):
     text = draw(path)
     assert max(map(len, text.splitlines())) <= 100
     assert sorted(map(int, cells(text))) == sorted(machines.load(path).cpus)
@@ -41,7 +38,7 @@ def test_every_cpu_once_within_100_columns(path: Path) -> None:
 
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("placement", ["none", "scatter", "smt", "node"])
-def test_every_label_below_its_cpu(path: Path, placement: str) -> None:
+def test_every_label_below_its_cpu(path, placement):
     plan = resolve(placement, topology=path, memory="interleave")
     text = draw(path, plan)
     lines = text.splitlines()
@@ -57,7 +54,7 @@ def test_every_label_below_its_cpu(path: Path, placement: str) -> None:
     assert lines[-1].startswith(("memory interleave:", "  "))
 
 
-def test_a_small_machine_in_full() -> None:
+def test_a_small_machine_in_full():
     plan = resolve("ways:4", topology=FOLDER / "rrze-nehalem.xml")
     lines = draw(FOLDER / "rrze-nehalem.xml", plan).splitlines()
     assert lines[lines.index("") + 1 :] == [
@@ -78,7 +75,7 @@ def test_a_small_machine_in_full() -> None:
     ]
 
 
-def test_cpus_that_share_a_cache_are_in_groups() -> None:
+def test_cpus_that_share_a_cache_are_in_groups():
     lines = draw(FOLDER / "gpc-2x4.xml", caches=True).splitlines()
     assert lines[lines.index("caches ".ljust(100, "=")) + 1 :] == [
         "    L1 32 KiB     (0 8) (2 10) (4 12) (6 14) (1 9) (3 11) (5 13) (7 15)",
@@ -87,11 +84,11 @@ def test_cpus_that_share_a_cache_are_in_groups() -> None:
     ]
 
 
-def test_the_largest_machine_fits_on_a_page() -> None:
+def test_the_largest_machine_fits_on_a_page():
     assert len(draw(FOLDER / "epyc-2x64-smt2.xml").splitlines()) < 60
 
 
-def test_memory_that_belongs_to_no_cpu_is_drawn() -> None:
+def test_memory_that_belongs_to_no_cpu_is_drawn():
     text = draw(FOLDER / "memory-only-node.xml")
     assert "no socket ===" in text
     assert "  NUMA node 2  256 GiB, no CPU of its own" in text
@@ -100,7 +97,7 @@ def test_memory_that_belongs_to_no_cpu_is_drawn() -> None:
     assert "the same for sockets 0, 1" in draw(FOLDER / "rrze-woodcrest.xml")
 
 
-def test_ranks_that_share_a_node_are_summed_up() -> None:
+def test_ranks_that_share_a_node_are_summed_up():
     path = FOLDER / "xeon-max-2x56-hbm.xml"
     text = draw(path, resolve("scatter", topology=path, memory="remote", threads=4))
     assert text.splitlines()[-1] == "memory remote: node 3 (ranks 0-26 by 2), node 2 (ranks 1-27 by 2)"
@@ -109,13 +106,13 @@ def test_ranks_that_share_a_node_are_summed_up() -> None:
 @pytest.mark.parametrize(
     ("placement", "first", "last"), [("core", "0-3", "4-7"), ("roundrobin", "0-6 by 2", "1-7 by 2")]
 )
-def test_the_ranks_of_each_node_of_a_job_follow(placement: str, first: str, last: str) -> None:
+def test_the_ranks_of_each_node_of_a_job_follow(placement, first, last):
     machine = "package:2 core:2 pu:1"
     lines = draw(machine, resolve(placement, threads=1, topology=machine), nodes=2).splitlines()
     assert lines[-2:] == [f"ranks of node 0: {first}", f"ranks of node 1: {last}"]
 
 
-def test_this_host_and_synthetic_descriptions_are_drawn() -> None:
+def test_this_host_and_synthetic_descriptions_are_drawn():
     assert draw(None).startswith("this host: ")
     assert "socket 1, 2 cores ===" in draw("package:2 core:2 pu:1")
 
@@ -134,9 +131,7 @@ def test_this_host_and_synthetic_descriptions_are_drawn() -> None:
         ("asymmetric-cgroup", 2, 2, 2, 10, 10, 50),
     ],
 )
-def test_the_machine_as_data(
-    name: str, packages: int, nodes: int, l3s: int, cores: int, cpus: int, cache_mib: int
-) -> None:
+def test_the_machine_as_data(name, packages, nodes, l3s, cores, cpus, cache_mib):
     machine = machines.load(FOLDER / f"{name}.xml")
     assert len(machine.packages) == packages
     assert len(machine.numa_nodes) == nodes
@@ -147,14 +142,14 @@ def test_the_machine_as_data(
 
 
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)
-def test_hwlocs_own_export_reads_the_same(path: Path, tmp_path: Path) -> None:
+def test_hwlocs_own_export_reads_the_same(path, tmp_path):
     """Stored topologies are written by hand: what hwloc makes of them must be the same machine."""
     copy = tmp_path / "copy.xml"
     binder.ask(["--topology", str(path), "--export-topology", str(copy)])
     assert replace(machines.load(copy), name="") == replace(machines.load(path), name="")
 
 
-def test_distances_are_read() -> None:
+def test_distances_are_read():
     machine = machines.load(FOLDER / "memory-only-node.xml")
     assert machine.distances[0, 1] == 21
     assert machine.distances[1, 2] == 28
@@ -162,7 +157,7 @@ def test_distances_are_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no xml", "<topology/>", '<topology><object type="Machine"/></topology>'])
-def test_a_file_that_is_no_topology_is_named(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_topology_is_named(tmp_path, text):
     file = tmp_path / "bad.xml"
     file.write_text(text)
     with pytest.raises(PlumbError, match=r"not an hwloc XML file.*bad\.xml.*--export-topology"):
@@ -176,7 +171,7 @@ def run(*words: str) -> int:
     return int(args.run(args))
 
 
-def test_the_command_prints_the_drawing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_drawing(capsys):
     path = str(FOLDER / "ranger-4x4.xml")
     assert run(path, "--placement", "numa", "--threads", "2", "--memory", "node:3", "--ranks", "2") == 0
     out = capsys.readouterr().out
@@ -184,6 +179,6 @@ def test_the_command_prints_the_drawing(capsys: pytest.CaptureFixture[str]) -> N
     assert out.splitlines()[-1] == "memory node:3: node 3 (ranks 0,1)"
 
 
-def test_the_command_refuses_what_has_no_placement() -> None:
+def test_the_command_refuses_what_has_no_placement():
     with pytest.raises(PlumbError, match="add --placement"):
         run("--threads", "2")

@@ -1,7 +1,5 @@
 """Which rank is on which host, on made-up witnesses."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """What connects the ranks of a launch, from what each of them had open."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from witnesses import of_documents

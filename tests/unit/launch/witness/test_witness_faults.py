@@ -1,9 +1,6 @@
 """Faults for real: each must come out unverified, with a reason that a person understands."""
 
-from __future__ import annotations
-
 import os
-import signal
 import subprocess
 import sys
 
@@ -113,22 +110,6 @@ def test_a_launcher_that_binds_every_rank_to_the_same_cpu(tmp_path, two):
     assert all(f"rank 1 on {os.uname().nodename}" in reason for reason in reasons)
 
 
-def test_a_killed_rank(tmp_path, two):
-    plans = [rank_plan([[cpu]], local_rank=number) for number, cpu in enumerate(two)]
-    program = compile_c(tmp_path, WAIT)
-    process = start(tmp_path / "w", plans[1], [program], stdin=subprocess.PIPE)
-    assert process.stdout.readline() == "up\n"
-    process.send_signal(signal.SIGKILL)
-    assert process.wait(120) == -signal.SIGKILL
-    assert run(tmp_path / "w", plans[0], ["true"]) == (0, "")
-    found, faults = read(tmp_path / "w")
-    assert faults == []
-    host = os.uname().nodename
-    assert compare(node_plan(*plans), found, 2) == [
-        f"local rank 1 on {host} left no witness: it was killed or crashed before its exit"
-    ]
-
-
 def test_memory_on_another_node(tmp_path):
     """The pages are real; on a host of one node it is the plan that names a node where they do not lie."""
     cpu = cpus(1)[0]
@@ -138,16 +119,3 @@ def test_memory_on_another_node(tmp_path):
     (reason,) = compare(node_plan(plan), [only(tmp_path / "w")], 1)
     assert reason.endswith("planned: node 97")
     assert f"pages of rank 0 on {os.uname().nodename} lie on memory node" in reason
-
-
-def test_another_plan_than_the_one_asked_for(tmp_path, two):
-    first, second = two
-    assert run(tmp_path / "w", rank_plan([[second]]), ["true"]) == (0, "")
-    reasons = compare(node_plan(rank_plan([[first]])), [only(tmp_path / "w")], 1)
-    assert f"was started with another plan: cpus {second} instead of {first}" in reasons[0]
-
-
-def test_started_without_the_binder(tmp_path):
-    assert run(tmp_path / "w", None, ["true"]) == (0, "")
-    reasons = compare(node_plan(rank_plan([[cpus(1)[0]]])), [only(tmp_path / "w")], 1)
-    assert "had no plan: it was not started through plumb-bind" in reasons[0]

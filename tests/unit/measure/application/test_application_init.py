@@ -1,7 +1,5 @@
 """``plumb application init -- COMMAND``: what a run shows, and the plumb.yaml that comes of it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -157,10 +155,8 @@ def test_many_inputs_of_a_folder_are_the_folder(tmp_path):
 
 
 def test_a_file_that_runs_append_to_is_read_from_there():
-    runs = [
-        init.Run("", {"log": "".join(f"time {n}\n" for n in range(count))}, [], set(), set(), 1.0)
-        for count in (1, 2, 3)
-    ]
+    logs = ["".join(f"time {n}\n" for n in range(count)) for count in (1, 2, 3)]
+    runs = [init.Run("", {"log": log}, [], set(), set(), 1.0) for log in logs]
     assert init.outputs(runs)["log"] == ["time 0\n", "time 1\n", "time 2\n"]
 
 

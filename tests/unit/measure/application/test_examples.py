@@ -3,10 +3,6 @@
 Those of ``heat`` are run by tests/e2e/test_wheel.py, with the tutorial.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -63,7 +59,7 @@ def test_every_example_is_here():
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.parent.name)
-def test_an_example_reads_what_its_program_prints(file: Path):
+def test_an_example_reads_what_its_program_prints(file):
     text, name, figures, (right, wrong) = PRINTED[file.parent.name]
     (program,) = model.load(file).programs.values()
     rules = msgspec.to_builtins(Rules(figures=program.figures, checks=program.checks))

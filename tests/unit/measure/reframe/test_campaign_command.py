@@ -1,7 +1,5 @@
 """``plumb campaign`` around ReFrame: how it ends when ReFrame is interrupted or runs nothing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -56,7 +54,7 @@ def start(reframe: Path, text: str, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_a_test_that_the_suite_lacks_is_answered_by_the_most_similar_one(reframe: Path) -> None:
+def test_a_test_that_the_suite_lacks_is_answered_by_the_most_similar_one(reframe):
     """Before ReFrame is started, which takes seconds and names nothing."""
     with pytest.raises(PlumbError, match="no test begins with 'straem_numa'") as caught:
         cases.files("straem_numa")
@@ -64,7 +62,7 @@ def test_a_test_that_the_suite_lacks_is_answered_by_the_most_similar_one(reframe
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_before_the_first_case_is_an_interrupt(reframe: Path, number: signal.Signals) -> None:
+def test_an_interrupt_before_the_first_case_is_an_interrupt(reframe, number):
     with start(reframe, LOADING) as child:
         assert child.stdout is not None
         assert child.stdout.readline().startswith("campaign ")
@@ -76,16 +74,14 @@ def test_an_interrupt_before_the_first_case_is_an_interrupt(reframe: Path, numbe
     assert "no test ran" not in errors
 
 
-def test_a_reframe_that_runs_nothing_is_an_error_with_its_last_words(reframe: Path) -> None:
+def test_a_reframe_that_runs_nothing_is_an_error_with_its_last_words(reframe):
     with start(reframe, "#!/bin/sh\necho 'reframe: error: no such tag'\nexit 1\n") as child:
         _, errors = child.communicate(timeout=120)
     assert child.returncode == 2
     assert errors.startswith("plumb: no test ran: reframe: error: no such tag")
 
 
-def test_configuration_files_of_the_user_are_read_after_ours(
-    reframe: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_configuration_files_of_the_user_are_read_after_ours(reframe, monkeypatch, tmp_path):
     """Also those of ``-C``, which alone would replace all others, and with the path from where plumb was started."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RFM_CONFIG_FILES", "a.py:/etc/b.py")
@@ -97,7 +93,7 @@ def test_configuration_files_of_the_user_are_read_after_ours(
     assert " -S profile=quick -J x (" in errors
 
 
-def test_a_campaign_that_is_killed_ends_reframe_and_its_jobs(reframe: Path) -> None:
+def test_a_campaign_that_is_killed_ends_reframe_and_its_jobs(reframe):
     with start(reframe, RUNNING) as child:
         job = int(processes.wait_for(reframe.with_name("reframe.job"), of=child))
         child.kill()
@@ -115,7 +111,7 @@ exit 1
 """
 
 
-def test_a_campaign_that_ignores_the_end_of_its_terminal_goes_on(reframe: Path) -> None:
+def test_a_campaign_that_ignores_the_end_of_its_terminal_goes_on(reframe):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup(1) does
     try:
         child = start(reframe, ENDS_WHEN_TOLD)
@@ -129,7 +125,7 @@ def test_a_campaign_that_ignores_the_end_of_its_terminal_goes_on(reframe: Path) 
     assert errors.startswith("plumb: no test ran: reframe: error: the end")
 
 
-def test_a_second_campaign_in_one_checkout_is_one_line(reframe: Path) -> None:
+def test_a_second_campaign_in_one_checkout_is_one_line(reframe):
     with start(reframe, RUNNING) as first:
         processes.wait_for(reframe.with_name("reframe.job"), of=first)
         with start(reframe, RUNNING) as second:
@@ -141,7 +137,7 @@ def test_a_second_campaign_in_one_checkout_is_one_line(reframe: Path) -> None:
     assert "campaign " not in output
 
 
-def test_each_campaign_has_a_stage_of_its_own_and_the_last_ones_are_kept(reframe: Path) -> None:
+def test_each_campaign_has_a_stage_of_its_own_and_the_last_ones_are_kept(reframe):
     stages = []
     mine = reframe.parents[1] / "build" / "reframe" / "stage" / "local"
     mine.mkdir(parents=True)
@@ -170,9 +166,7 @@ exit 1
 
 
 @pytest.mark.parametrize("submitted", [True, False])
-def test_a_failed_case_is_one_line_with_the_reason_before_the_closing_line_and_the_next_step(
-    reframe: Path, submitted: bool
-) -> None:
+def test_a_failed_case_is_one_line_with_the_reason_before_the_closing_line_and_the_next_step(reframe, submitted):
     stage = reframe.parent / "osu_barrier_66dedcc7"
     if submitted:
         stage.mkdir()
@@ -195,7 +189,7 @@ done
 """
 
 
-def test_a_campaign_that_skipped_everything_says_why_its_status_is_1(reframe: Path) -> None:
+def test_a_campaign_that_skipped_everything_says_why_its_status_is_1(reframe):
     with start(reframe, SKIPPING) as child:
         output, errors = child.communicate(timeout=120)
     assert child.returncode == 1, output
@@ -205,9 +199,7 @@ def test_a_campaign_that_skipped_everything_says_why_its_status_is_1(reframe: Pa
     assert errors == "1 case failed\n"
 
 
-def test_where_the_outcome_cannot_be_written_the_figures_and_the_failures_are_printed_first(
-    reframe: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_outcome_cannot_be_written_figures_and_failures_are_printed_first(reframe, capsys, monkeypatch):
     store.write(store.session_file("local", "s1"), [convert(record(campaign="c1"))])
     (row, *_), _ = query.records(query.Selection(campaign="c1"))
     log = reframe.parents[1] / "build" / "reframe" / "campaign.out"
@@ -238,7 +230,7 @@ exit 1
 """
 
 
-def test_an_interrupt_ends_all_jobs_at_once(reframe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_all_jobs_at_once(reframe, monkeypatch):
     """By the scheduler's command, or by the end of ssh: ReFrame would wait for one after the other."""
     programs = reframe.parent
     (programs / "scancel").write_text('#!/bin/sh\necho "$@" >>"$0.called"\n', encoding="utf-8")
@@ -259,9 +251,7 @@ def test_an_interrupt_ends_all_jobs_at_once(reframe: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(("build", "scheduler", "refused"), [
     ("my build", "local", True), ("my'build", "ssh", True), ("my build", "slurm", False), ("build-1", "local", False),
 ])  # fmt: skip
-def test_a_build_folder_with_a_blank_is_named_before_reframe_splits_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: str, scheduler: str, refused: bool
-) -> None:
+def test_a_build_folder_with_a_blank_is_named_before_it_is_split(tmp_path, monkeypatch, build, scheduler, refused):
     """ReFrame said only ``permission error: [Errno 13] Permission denied: '/path/my'`` for each case."""
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / build))
     monkeypatch.setattr(campaign.site, "load_all", list)
@@ -283,9 +273,7 @@ def test_a_build_folder_with_a_blank_is_named_before_reframe_splits_its_name(
         (None, ["--exclude=imb"], outcome.CHOSEN),
     ],
 )
-def test_chosen_tests_are_no_whole_campaign(
-    monkeypatch: pytest.MonkeyPatch, test: str | None, options: list[str], part: str | None
-) -> None:
+def test_chosen_tests_are_no_whole_campaign(monkeypatch, test, options, part):
     begun: list[campaign.Tests] = []
     monkeypatch.setattr(campaign, "measure", lambda tests, nodes, turn: begun.append(tests) or 0)
     campaign.run("quick", test, options)

@@ -1,7 +1,5 @@
 """What a campaign reads in ReFrame's output: the samples are ReFrame 4.10's own words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -49,7 +47,7 @@ def failed(reason: str) -> Case:
     return case
 
 
-def test_a_line_of_a_case_that_ended() -> None:
+def test_a_line_of_a_case_that_ended():
     assert cases.ended(f"[     FAIL ] ( 3/14) {LABEL}") == (Case("FAIL", LABEL), 3, 14)
     skipped = cases.ended(f"[     SKIP ] (1/1) {LABEL} [2 nodes asked, the partition offers 1]")
     assert skipped == (Case("SKIP", LABEL, "2 nodes asked, the partition offers 1"), 1, 1)
@@ -57,14 +55,14 @@ def test_a_line_of_a_case_that_ended() -> None:
     assert cases.ended("[ RUN      ] osu_barrier") is None
 
 
-def test_a_failed_case_has_the_reason_in_one_line_and_the_folder_of_its_job() -> None:
+def test_a_failed_case_has_the_reason_in_one_line_and_the_folder_of_its_job():
     case = failed(OURS)
     assert case.reason == "plumb: stack mpich is not installed (/stacks): plumb stack install mpich"
     assert case.stage == "/stage/osu_barrier_66dedcc7"
     assert case.describe() == "osu_barrier %placement=core on mpich (default)"
 
 
-def test_each_of_several_failed_cases_has_its_own_reason() -> None:
+def test_each_of_several_failed_cases_has_its_own_reason():
     labels = [LABEL, LABEL.replace("osu_barrier", "imb_barrier")]
     output = "".join(
         FAILURE.format(reason).replace("osu_barrier %", f"{name} %")
@@ -74,11 +72,11 @@ def test_each_of_several_failed_cases_has_its_own_reason() -> None:
     assert [str(case.reason).partition(":")[0] for case in found] == ["plumb", "sbatch rfm_job.sh"]
 
 
-def test_of_a_program_that_failed_its_own_last_words_are_the_reason() -> None:
+def test_of_a_program_that_failed_its_own_last_words_are_the_reason():
     assert failed(PROGRAM).reason == "sbatch rfm_job.sh: sbatch: error: invalid partition specified: nowhere"
 
 
-def test_only_failures_are_explained_and_an_unexplained_one_stays() -> None:
+def test_only_failures_are_explained_and_an_unexplained_one_stays():
     other = Case("FAIL", "stream_numa /1a2b3c4d @local:default+openmpi")
     fine = Case("OK", LABEL)
     assert cases.explained([fine, other], FAILURE.format(OURS)) == [fine, other]
@@ -99,17 +97,16 @@ def reason(stage: Path, stderr: str | None) -> str:
     return str(error.value)
 
 
-def test_a_job_without_a_record_is_told_in_its_own_words_or_by_its_limit(tmp_path: Path) -> None:
+def test_a_job_without_a_record_is_told_in_its_own_words_or_by_its_limit(tmp_path):
     assert reason(tmp_path, None).startswith("the job never started; one that waits 3600 s")
-    assert reason(tmp_path, "plumb: no stack (here): install it\nslurmstepd: error: exit\n").startswith(
-        "plumb: no stack"
-    )
+    own = "plumb: no stack (here): install it\n"
+    assert reason(tmp_path, f"{own}slurmstepd: error: exit\n").startswith("plumb: no stack")
     cancelled = "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-01-01 DUE TO TIME LIMIT ***"
     assert reason(tmp_path, f"warning: slow\n{cancelled}\n") == cancelled
     assert reason(tmp_path, "") == "the job ended before its launches, without a word; its time limit is 60.0 s"
 
 
-def test_without_the_closing_report_a_failed_case_has_its_phase_and_an_aborted_one_says_so() -> None:
+def test_without_the_closing_report_a_failed_case_has_its_phase_and_an_aborted_one_says_so():
     output = f"""\
 [     FAIL ] ( 3/14) {LABEL}
 P: time: 3.2 us (r:0, l:None, u:None)
@@ -141,13 +138,11 @@ P: time: 3.2 us (r:0, l:None, u:None)
         ("[==========] Running 0 check(s)\n[  PASSED  ] Ran 0/0 test case(s)\n", cases.NONE_SELECTED),
     ],
 )  # fmt: skip
-def test_the_reason_why_reframe_ran_nothing_is_its_own_and_whole(output: str, why: str) -> None:
+def test_the_reason_why_reframe_ran_nothing_is_its_own_and_whole(output, why):
     assert cases.last_words(output) == why
 
 
-def test_a_system_without_stacks_is_told_of_the_site_of_this_host_that_has_some(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_system_without_stacks_is_told_of_the_site_of_this_host_that_has_some(monkeypatch):
     sites = [
         SimpleNamespace(name=name, hostnames=[host], partitions=[SimpleNamespace(stacks=stacks)])
         for name, host, stacks in (("daint", ".*", []), ("eiger", "no-host", ["mpich"]), ("local", ".*", ["mpich"]))

@@ -1,7 +1,5 @@
 """ReFrame's jobs under Flux: what is asked for, and what is made of the answers that Flux 0.88 gave."""
 
-from __future__ import annotations
-
 import json
 import time
 

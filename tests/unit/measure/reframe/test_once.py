@@ -1,13 +1,11 @@
 """Which variants are one job on a machine."""
 
-import msgspec
 import pytest
 import samples
 
 from plumbline.base import paths
 from plumbline.host.binder import resolve
 from plumbline.measure.reframe import tests
-from plumbline.records.variant import Variant
 
 TOPOLOGY = paths.root() / "tests/data/topologies/ulysses-2x10.xml"
 
@@ -19,17 +17,9 @@ def forget(monkeypatch):
 
 def equal(placement, *, nodes=1, memory=None, arguments=(), **params):
     """What is said of a variant of one rank."""
-    variant = msgspec.convert(samples.variant(), Variant)
     where = {"placement": placement, **({"memory": memory} if memory else {})}
-    variant = msgspec.structs.replace(
-        variant,
-        name=f"{placement} {params}",
-        placement=placement,
-        memory=memory,
-        nodes=nodes,
-        arguments=list(arguments),
-        params={**where, **params},
-    )
+    asked = {"name": f"{placement} {params}", "placement": placement, "memory": memory, "nodes": nodes}
+    variant = samples.asked(**asked, arguments=list(arguments), params={**where, **params})
     plan = resolve(placement, topology=TOPOLOGY, ranks=1, threads=params.get("threads"), memory=memory)
     return tests.equal_to(variant, plan)
 

@@ -122,21 +122,9 @@ def test_the_shipped_sites_are_a_configuration(tmp_path, monkeypatch):
     assert [system["name"] for system in found["systems"]] == site.names()
 
 
-NODES = """\
-schema: 1
-name: here
-description: a site for tests
-hostnames: ["(?!)"]
-partitions:
-  - name: default
-    scheduler: {scheduler}
-    topology: topology/default.xml
-    stacks: [nonesuch]
-"""
-
-
 def made(here, scheduler, more):
-    here.write_text(NODES.format(scheduler=scheduler) + more)
+    elsewhere = SITE.replace('[".*"]', '["(?!)"]').replace("scheduler: local", f"scheduler: {scheduler}")
+    here.write_text(elsewhere + more)
     return settings.configuration()["systems"][0]["partitions"][0]
 
 
@@ -207,13 +195,8 @@ def test_a_foreign_configuration_gets_what_its_system_lacks_and_nothing_else(our
     assert extended["environments"][:2] == theirs["environments"]
     gnu, builtin = extended["environments"][2:]
     assert gnu.pop("extras")["plumb"]["stack"] == builtin.pop("extras")["plumb"]["stack"] == "two"
-    assert gnu == {
-        "name": "gnu",
-        "cc": "gcc",
-        "modules": ["PrgEnv-gnu", "openmpi/5"],
-        "features": ["mpi", "plumb_stack"],
-        "target_systems": ["daint:cpu"],
-    }
+    added = {"modules": ["PrgEnv-gnu", "openmpi/5"], "features": ["mpi", "plumb_stack"]}
+    assert gnu == {"name": "gnu", "cc": "gcc", **added, "target_systems": ["daint:cpu"]}
     assert (builtin["cc"], builtin["cxx"], builtin["target_systems"]) == ("cc", "", ["daint:cpu"])
     assert extended["logging"] == theirs["logging"]
 

@@ -1,10 +1,7 @@
 """The time left of a campaign, by replays of durations in the order that a dry run of the quick campaign showed."""
 
-from __future__ import annotations
-
 import json
 import random
-from pathlib import Path
 
 import pytest
 
@@ -48,14 +45,9 @@ def cases(seed: int, pace: float, first: str) -> list[Case]:
         states = ["OK"] * ran + ["SKIP"] * skipped
         draw.shuffle(states)
         seconds = iter(SECONDS[name])
-        made += [
-            Case(
-                state,
-                f"{name} /1 @s:p+e",
-                seconds=pace * usual[name] * draw.uniform(0.9, 1.1) * next(seconds) if state == "OK" else 0.01,
-            )
-            for state in states
-        ]
+        for state in states:
+            took = pace * usual[name] * draw.uniform(0.9, 1.1) * next(seconds) if state == "OK" else 0.01
+            made.append(Case(state, f"{name} /1 @s:p+e", seconds=took))
     return sorted(made, key=lambda case: case.state == "OK") if first == "before" else made
 
 
@@ -74,15 +66,13 @@ def factor(run: list[Case], earlier: list[list[tuple[str, float]]], is_quick: bo
 
 @pytest.mark.parametrize("first", ["mixed", "before"])
 @pytest.mark.parametrize("pace", [0.5, 1.0, 14.0])
-def test_the_first_campaign_is_within_a_factor_of_one_and_a_half(pace: float, first: str) -> None:
+def test_the_first_campaign_is_within_a_factor_of_one_and_a_half(pace, first):
     for seed in range(20):
         assert factor(cases(seed, pace, first), []) <= 1.5, seed
 
 
 @pytest.mark.parametrize("first", ["mixed", "before"])
-def test_a_later_campaign_has_the_medians_of_the_earlier_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
-) -> None:
+def test_a_later_campaign_has_the_medians_of_the_earlier_ones(tmp_path, monkeypatch, first):
     """With large caches, where STREAM takes ten times as long as the table has it; and three times as slow as then."""
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
     (tmp_path / "local").mkdir()
@@ -103,32 +93,30 @@ def test_a_later_campaign_has_the_medians_of_the_earlier_ones(
         assert factor(slow(cases(seed, 3.0, first)), earlier, is_quick=False) <= 1.5
 
 
-def test_the_first_line_of_a_campaign() -> None:
+def test_the_first_line_of_a_campaign():
     """It said 40 min 12 s, which is 12 s times the other 203 cases, and later 3 min, for 5 min 32 s."""
     done = Case("OK", "dgemm_node /1 @s:p+e", seconds=4.5)
     assert campaign.left([done], 204, [], True) == pytest.approx(329 - 4.5, rel=0.15)
 
 
 @pytest.mark.parametrize("pace", [0.7, 1.0, 1.5])
-def test_the_first_run_of_a_lab_is_within_one_and_a_half(pace: float) -> None:
+def test_the_first_run_of_a_lab_is_within_one_and_a_half(pace):
     """Five rounds of cases that take 1 to 40 s, the longest last, on machines unlike that of the declared minutes."""
     seconds = [1, 2, 4, 8, 20, 40]
     lab = campaign.Tests([], "lab", [], rounds=5, expected_s=5 * sum(seconds))
-    run = [
-        Case("OK", f"case{place} /1", seconds=pace * second) for _ in range(5) for place, second in enumerate(seconds)
-    ]
+    run = [Case("OK", f"case{place} /1", seconds=pace * second) for place, second in enumerate(seconds)] * 5
     for number in range(3, len(run)):
         known = campaign.left_in_rounds(run[:number], len(run), lab)
         assert known == pytest.approx(sum(case.seconds for case in run[number:]), rel=0.5), number
 
 
-def test_a_case_that_failed_says_nothing_of_the_others() -> None:
+def test_a_case_that_failed_says_nothing_of_the_others():
     """It waited for its time limit, or ended at once."""
     first, second = (Case("FAIL", "dgemm_node /1 @s:p+e", seconds=seconds) for seconds in (180.0, 0.2))
     assert campaign.left([first], 204, [], True) == campaign.left([second], 204, [], True)
 
 
-def test_without_any_table_skips_cost_nothing() -> None:
+def test_without_any_table_skips_cost_nothing():
     run = cases(1, 1.0, "before")
     alone = [case for case in run if case.state == "OK"]
     skipped = len(run) - len(alone)
@@ -137,7 +125,7 @@ def test_without_any_table_skips_cost_nothing() -> None:
         assert known == pytest.approx(campaign.left(alone[:number], len(alone), [], False))
 
 
-def test_outcomes_of_others_and_damaged_ones_are_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcomes_of_others_and_damaged_ones_are_no_table(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
     (tmp_path / "local").mkdir()
     assert outcome.earlier("local", "quick", 1, "a") == []
@@ -156,7 +144,7 @@ def test_outcomes_of_others_and_damaged_ones_are_no_table(tmp_path: Path, monkey
     assert outcome.earlier("", "quick", 1, "a") == []
 
 
-def test_the_table_is_that_of_a_whole_quick_campaign() -> None:
+def test_the_table_is_that_of_a_whole_quick_campaign():
     assert {name: ran for name, ran, _ in ORDER} == {name: number for name, (number, _) in campaign.QUICK.items()}
     assert {name: len(seconds) for name, seconds in SECONDS.items()} == {name: ran for name, ran, _ in ORDER}
     assert sum(ran + skipped for _, ran, skipped in ORDER) == campaign.QUICK_CASES

@@ -30,12 +30,6 @@ SEVEN = (0.99, 0.993, 0.996, 1.0, 1.003, 1.006, 1.01)
 
 
 @pytest.fixture
-def results(tmp_path, monkeypatch):
-    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture
 def measured(results):
     """Writes one session of triad on one stack, about ``value`` MB/s, in as many launches as ``noise`` has factors."""
     numbers = itertools.count(1)
@@ -43,9 +37,7 @@ def measured(results):
     def write(value, stack="openmpi", noise=NOISE, unit="MB/s", better="higher", disturbed=0, **changes):
         number = next(numbers)
         document = record(**{"id": f"{number:012x}", "session": f"s{number}", **changes})
-        document["launches"] = [
-            launch(order, value * factor, disturbed=order < disturbed) for order, factor in enumerate(noise)
-        ]
+        document["launches"] = [launch(n, value * noise[n], disturbed=n < disturbed) for n in range(len(noise))]
         for made in document["launches"]:
             made["measurements"][0] |= {"unit": unit, "better": better}
         document["stack"] = document["stack"] | {"name": stack}
@@ -127,9 +119,8 @@ def test_one_campaign_says_what_exceeds_by_far_how_sessions_differ(measured, cap
         "two more campaigns make it firm"
     )
     assert "are taken to differ by 15 % (standard deviation)" in out
-    assert [line["claimed"][1] for line in documents(capsys, "openmpi", "mpich")["lines"]] == [
-        True, True, True, False, True, False,
-    ]  # fmt: skip
+    claimed = [line["claimed"][1] for line in documents(capsys, "openmpi", "mpich")["lines"]]
+    assert claimed == [True, True, True, False, True, False]
 
 
 def test_launches_that_scatter_need_a_gap_beyond_what_sessions_differ_by(measured, capsys):
@@ -162,9 +153,10 @@ def test_sides_measured_in_turn_are_the_pairs_that_they_are():
     """The machine changes from launch to launch: 10 % is seen in pairs, and not from session to session."""
     waves = (1.0, 1.3, 0.8, 1.1, 0.9, 1.2, 1.0)
     launches = [wave * (1.1 + 0.002 * number) for number, wave in enumerate(waves)]
-    (in_turn, apart) = (
-        judging.difference(side("s1", *waves), side(name, *launches), "lower", 10, 0.15) for name in ("s1", "s2")
-    )
+    of = {
+        name: judging.difference(side("s1", *waves), side(name, *launches), "lower", 10, 0.15) for name in ("s1", "s2")
+    }
+    in_turn, apart = of["s1"], of["s2"]
     assert (in_turn.basis, in_turn.p < 0.005, round(in_turn.ratio, 2)) == ("pairs", True, 1.11)
     assert in_turn.low < in_turn.ratio < in_turn.high < 1.13
     assert 1 < in_turn.visible < 1.1
@@ -175,11 +167,8 @@ def test_sides_measured_in_turn_are_the_pairs_that_they_are():
 def test_placements_are_sides(measured, capsys):
     """Ranks, threads and memory stay equal; without a placement memory is where it was first touched."""
     placed = record()["placement"]
-    for name, memory, value in (
-        ("none", "firsttouch", 10000),
-        ("compact", "local", 30000),
-        ("compact", "remote", 5000),
-    ):
+    asked = ("none", "firsttouch", 10000), ("compact", "local", 30000), ("compact", "remote", 5000)
+    for name, memory, value in asked:
         measured(value, placement=placed | {"name": name, "memory": memory})
     (line,) = documents(capsys, "placement=none", "placement=compact")["lines"]
     assert (line["key"]["placement"], line["claimed"]) == ("1x2", [False, True])
@@ -189,11 +178,8 @@ def test_placements_are_sides(measured, capsys):
 def test_sides_of_campaigns_are_told_of_no_campaigns_to_come(measured, capsys):
     for campaign, value in (("aaaaaa1", 10000), ("bbbbbb2", 30000)):
         measured(value, campaign=campaign, unit="widgets")
-    assert (
-        compare(capsys, "aaaaaa", "bbbbbb")
-        .strip()
-        .endswith("better in 1 of 1 figure (3.00 times), worse in 0, 0 undecided")
-    )
+    said = compare(capsys, "aaaaaa", "bbbbbb").strip()
+    assert said.endswith("better in 1 of 1 figure (3.00 times), worse in 0, 0 undecided")
 
 
 def test_of_many_sides_the_best_are_counted(measured, capsys):
@@ -313,9 +299,8 @@ def test_a_figure_that_is_zero_on_every_side_is_a_line_in_every_form(measured, c
     texts = {ending: file.read_text() for ending, file in files.items()}
     assert re.search(r"^stream_threads +compact 1x2 local +triad +% +0\.0 +0\.0$", texts["txt"], re.MULTILINE)
     assert "| triad | % | 0.0 | 0.0 |" in texts["md"]
-    assert [(row["value"], row["ratio"], row["best"]) for row in csv.DictReader(io.StringIO(texts["csv"]))] == [
-        ("0.0", "", "no")
-    ] * 2
+    rows = csv.DictReader(io.StringIO(texts["csv"]))
+    assert [(row["value"], row["ratio"], row["best"]) for row in rows] == [("0.0", "", "no")] * 2
     assert texts["html"].count('[["0.0"]') == 2
     assert cli.main(["list"]) == 0
     assert re.findall(r" triad +(\S+) +% ", capsys.readouterr().out) == ["0.0", "0.0"]
@@ -389,12 +374,7 @@ def test_what_is_no_side_is_one_line(measured, capsys, sides, line):
     [
         (
             simulated.Case((1, 1), (0.02, 0.01), 10),
-            [
-                "0 of p 0.88 to 1",
-                "0 of p 0.71 to 0.89",
-                "0 of p 0.32 to 0.45",
-                "24 of p 0.00068 to 0.0022",
-            ],
+            ["0 of p 0.88 to 1", "0 of p 0.71 to 0.89", "0 of p 0.32 to 0.45", "24 of p 0.00068 to 0.0022"],
         ),
         (
             simulated.Case((5, 5), (0.02, 0.01)),
@@ -407,21 +387,11 @@ def test_what_is_no_side_is_one_line(measured, capsys, sides, line):
         ),
         (
             simulated.Case((3, 10), (0.02, 0.01)),
-            [
-                "0 of p 0.0025 to 0.97",
-                "6 of p 6.6e-05 to 0.64",
-                "24 of p 1.3e-06 to 0.043",
-                "24 of p 7.8e-09 to 0.002",
-            ],
+            ["0 of p 0.0025 to 0.97", "6 of p 6.6e-05 to 0.64", "24 of p 1.3e-06 to 0.043", "24 of p 7.8e-09 to 0.002"],
         ),
         (
             simulated.Case((3, 20), (0.02, 0.01)),
-            [
-                "0 of p 0.021 to 1",
-                "3 of p 0.0018 to 0.085",
-                "24 of p 4.4e-06 to 0.0047",
-                "24 of p 1.6e-08 to 0.00027",
-            ],
+            ["0 of p 0.021 to 1", "3 of p 0.0018 to 0.085", "24 of p 4.4e-06 to 0.0047", "24 of p 1.6e-08 to 0.00027"],
         ),
         (
             simulated.Case((5, 20), (0.02, 0.01)),
@@ -434,12 +404,7 @@ def test_what_is_no_side_is_one_line(measured, capsys, sides, line):
         ),
         (
             simulated.Case((3, 3), (0.005, 0.005), steps=(0.01, 0.01)),
-            [
-                "0 of p 1 to 1",
-                "0 of p 0.21 to 1",
-                "24 of p 0.00034 to 0.02",
-                "24 of p 1.7e-06 to 0.0007",
-            ],
+            ["0 of p 1 to 1", "0 of p 0.21 to 1", "24 of p 0.00034 to 0.02", "24 of p 1.7e-06 to 0.0007"],
         ),
     ],
     ids=lambda value: value.name if isinstance(value, simulated.Case) else None,

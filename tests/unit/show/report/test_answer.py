@@ -1,7 +1,5 @@
 """The first section of a report: whether the machine is fine, what is not as expected, and how near the rest is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pieces
@@ -43,11 +41,11 @@ TRIAD = "stream_threads (compact 1x2 local) on openmpi: triad 10.00 GB/s, 2.0 ti
          "Nothing can be said: no record is valid and has a figure."),
     ],
 )  # fmt: skip
-def test_one_sentence_says_what_is_wrong_or_that_nothing_is(records: list[Record], said: str) -> None:
+def test_one_sentence_says_what_is_wrong_or_that_nothing_is(records, said):
     assert sentence(campaign(*records)) == said
 
 
-def test_figures_of_mostly_disturbed_launches_are_not_called_fine() -> None:
+def test_figures_of_mostly_disturbed_launches_are_not_called_fine():
     record = made(figure=reference(20000.0))
     for one in record.launches:
         one.disturbed = True
@@ -57,33 +55,29 @@ def test_figures_of_mostly_disturbed_launches_are_not_called_fine() -> None:
     assert campaign(record).faults == []
 
 
-def test_the_picture_has_the_worst_on_top_and_opens_its_records() -> None:
+def test_the_picture_has_the_worst_on_top_and_opens_its_records():
     records = [made(figure=reference(9000.0)), made(figure=reference(20000.0), placement="numa"), made()]
     found = answer(campaign(*records))
     (chart,) = pieces.blocks(found, "chart")
-    assert [label for _, label in chart["y"]["ticks"]] == [
-        "stream_threads (compact 1x2 local)",
-        "stream_threads (numa 1x2 local)",
-    ]
+    labels = [label for _, label in chart["y"]["ticks"]]
+    assert labels == ["stream_threads (compact 1x2 local)", "stream_threads (numa 1x2 local)"]
     assert [row[5:] for row in chart["rows"]] == [["50", "95"], ["100", "80"], ["111", "95"]]
     assert chart["targets"] == [1, 2, 0]
     (table,) = pieces.blocks(found, "table")
     assert "2.0 times worse than its reference" in pieces.text(table)
 
 
-def test_what_is_slow_on_purpose_is_held_against_its_own_reference() -> None:
+def test_what_is_slow_on_purpose_is_held_against_its_own_reference():
     known = made(figure=reference(20000.0), variant=variant(slow_on_purpose=True))
     (chart,) = pieces.blocks(answer(campaign(known)), "chart")
     assert [row[5] for row in chart["rows"]] == ["50"]
 
 
-def test_messages_do_not_share_the_picture_of_memory() -> None:
+def test_messages_do_not_share_the_picture_of_memory():
     """STREAM and a latency that is twice as long as another library's: one lane."""
     ranks = [plan()["ranks"][0] | {"local_rank": rank, "cpus": [rank], "places": [[rank]]} for rank in (0, 1)]
-    messages = [
-        made(value, stack, name="latency", better="lower", plan=plan(ranks=ranks))
-        for stack, value in (("a", 1.0), ("b", 2.2))
-    ]
+    apart = {"name": "latency", "better": "lower", "plan": plan(ranks=ranks)}
+    messages = [made(1.0, "a", **apart), made(2.2, "b", **apart)]
     found = answer(campaign(made(), made(stack="mpich"), *messages))
     (chart,) = pieces.blocks(found, "chart")
     assert len(chart["y"]["ticks"]) == 1
@@ -91,5 +85,5 @@ def test_messages_do_not_share_the_picture_of_memory() -> None:
     assert "Yes, but b is slow, 2.2 times in 1 variant. 3 of 4 figures are as expected." in pieces.text(found)
 
 
-def test_without_anything_to_compare_with_there_is_no_picture() -> None:
+def test_without_anything_to_compare_with_there_is_no_picture():
     assert pieces.blocks(answer(campaign(made())), "chart") == []

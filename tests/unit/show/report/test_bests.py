@@ -1,7 +1,5 @@
 """The best hybrid code against the best pure MPI code: an interval that knows that both were chosen."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

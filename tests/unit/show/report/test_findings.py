@@ -52,14 +52,8 @@ def test_records_that_are_not_valid_are_counted_with_the_first_reason():
 
 
 def test_figures_below_their_reference_come_worst_first():
-    reference = {
-        "value": 10000.0,
-        "unit": "MB/s",
-        "lower": -0.05,
-        "upper": 0.05,
-        "method": "calibrated",
-        "file": "references/x.yaml",
-    }
+    reference = {"value": 10000.0, "unit": "MB/s", "lower": -0.05, "upper": 0.05}
+    reference |= {"method": "calibrated", "file": "references/x.yaml"}
     records = [made(value, verdict="below", figure={"reference": reference}) for value in (9000.0, 5000.0)]
     first, second = said(findings.not_as_expected, *records)
     assert first.endswith("triad 5.000 GB/s, 2.0 times worse than its reference, 10.00 GB/s")
@@ -108,12 +102,10 @@ def test_the_stacks_that_differ_most_are_named_once_a_test():
 def test_what_a_kernel_says_of_a_figure_that_falls_short_is_said_once():
     remarks = ["70.1 % of the peak; likely cause: the BLAS", "BLAS: some"]
     one, other = ([launch(0, 1e4, remarks=[r.replace("70", n) for r in remarks])] for n in ("70", "71"))
-    texts = said(
-        findings.shortfalls,
-        made(launches=one, variant=variant(launches=1)),
-        made(stack="mpich", launches=other, variant=variant(launches=1)),
-    )
-    assert texts == ["stream_threads (compact 1x2 local) on openmpi: triad falls short; likely cause: the BLAS"]
+    alone = variant(launches=1)
+    both = made(launches=one, variant=alone), made(stack="mpich", launches=other, variant=alone)
+    (text,) = said(findings.shortfalls, *both)
+    assert text == "stream_threads (compact 1x2 local) on openmpi: triad falls short; likely cause: the BLAS"
 
 
 def test_a_figure_that_is_not_steady_is_said_with_its_cause():
@@ -129,21 +121,16 @@ def pingpong(value, stack, test, spread=0.01, version="1", operation=None, cpus=
     where = {"first_cpu": cpus[0], "second_cpu": cpus[1]} if test == "pairs_cores" else {"bytes": at}
     item = {"metric": "latency", "unit": "us", "better": "lower", "params": where}
     launches = [launch(n, 1.0, measurements=[{**item, "value": sample}]) for n, sample in enumerate(samples)]
-    ranks = [
-        {"local_rank": n, "cpus": [cpu], "places": [[cpu]], "mem": {"policy": "none", "nodes": []}}
-        for n, cpu in enumerate(cpus)
-    ]
+    memory = {"policy": "none", "nodes": []}
+    ranks = [{"local_rank": n, "cpus": [cpu], "places": [[cpu]], "mem": memory} for n, cpu in enumerate(cpus)]
     asked = variant(test=test, name=f"{test} %operation=x", params=params, arguments=["--bandwidth-bytes", "2M"])
     name = "class_latency" if test == "pairs_cores" else "time_8B"
     one = made(value, stack, "core", name=name, better="lower", variant=asked, launches=launches)
-    figure = structs.replace(one.figures[0], samples=samples)
-    return structs.replace(
-        one,
-        campaign=campaign,
-        plan=typed(plan(ranks=ranks)),
-        figures=[figure],
-        benchmark=structs.replace(one.benchmark, version=version),
+    figures, program = (
+        [structs.replace(one.figures[0], samples=samples)],
+        structs.replace(one.benchmark, version=version),
     )
+    return structs.replace(one, campaign=campaign, plan=typed(plan(ranks=ranks)), figures=figures, benchmark=program)
 
 
 @pytest.mark.parametrize("factor", [6.2, 1 / 6.2])
@@ -165,16 +152,11 @@ def test_two_tests_of_one_quantity_that_differ_are_said_and_not_compared(factor)
 
 
 @pytest.mark.parametrize("factor", [1.0, 6.2])
-def test_the_command_that_compares_heeds_it_too(factor, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
-    for value, stack, test in (
-        (0.23 * factor, "intelmpi", "pairs_cores"),
-        (0.23, "intelmpi", "imb_pair"),
-        (1.0, "mpich", "pairs_cores"),
-        (1.0, "mpich", "imb_pair"),
-    ):
-        one = pingpong(value, stack, test, count=7)
-        store.write(store.session_file(one.site, one.session), [one])
+def test_the_command_that_compares_heeds_it_too(factor, results, capsys):
+    for stack, (kernel, imb) in {"intelmpi": (0.23 * factor, 0.23), "mpich": (1.0, 1.0)}.items():
+        for value, test in ((kernel, "pairs_cores"), (imb, "imb_pair")):
+            one = pingpong(value, stack, test, count=7)
+            store.write(store.session_file(one.site, one.session), [one])
     assert cli.main(["compare", "intelmpi", "mpich", "--json"]) == 0
     lines = json.loads(capsys.readouterr().out)["lines"]
     assert [line["doubtful"] for line in lines] == [factor > 1] * 2

@@ -1,7 +1,5 @@
 """Tests by placement: every launch, median and limit of each test that ran on several placements."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pieces
@@ -29,7 +27,7 @@ def section(*records: Record) -> dict[str, Any]:
     return placements([(one, number) for number, one in enumerate(records)])
 
 
-def test_every_launch_is_a_dot_in_the_row_of_its_placement_and_the_limit_is_a_line() -> None:
+def test_every_launch_is_a_dot_in_the_row_of_its_placement_and_the_limit_is_a_line():
     near = placed("numa", 20.0, 22.0, 21.0, bound=25.0)
     far = placed("core", 10.0, 11.0, 12.0, stack="mpich", bound=50.0)
     (chart,) = pieces.blocks(section(near, far), "chart")
@@ -47,11 +45,11 @@ def test_every_launch_is_a_dot_in_the_row_of_its_placement_and_the_limit_is_a_li
     assert chart["targets"] == [0, 1]
 
 
-def test_a_test_on_one_placement_is_not_there() -> None:
+def test_a_test_on_one_placement_is_not_there():
     assert pieces.text(section(placed("numa", 1.0))) == "No test ran on several placements."
 
 
-def test_other_parameters_have_pictures_of_their_own() -> None:
+def test_other_parameters_have_pictures_of_their_own():
     found = section(
         *(placed(name, 1.0, test="imb_pair", operation=one) for name in ("core", "numa") for one in ("A", "B")),
         placed("core", 1.0, test="imb_pair", operation="C"),
@@ -59,7 +57,7 @@ def test_other_parameters_have_pictures_of_their_own() -> None:
     assert [chart["title"] for chart in pieces.blocks(found, "chart")] == ["imb_pair A: triad", "imb_pair B: triad"]
 
 
-def test_tests_are_chosen_and_their_further_figures_unfold() -> None:
+def test_tests_are_chosen_and_their_further_figures_unfold():
     two = [placed(name, 1.0) for name in ("core", "numa")]
     for one in two:
         more = convert(record(launches=[launch(0, 2.0)])).figures[0]
@@ -72,7 +70,7 @@ def test_tests_are_chosen_and_their_further_figures_unfold() -> None:
     assert [chart["title"] for chart in pieces.blocks(folded, "chart")] == ["membw_triad: copy"]
 
 
-def test_a_picture_is_never_too_tall_to_be_drawn() -> None:
+def test_a_picture_is_never_too_tall_to_be_drawn():
     found = section(*(placed(f"ways:{number}", 1.0) for number in range(1, ROWS + 11)))
     titles = [chart["title"] for chart in pieces.blocks(found, "chart")]
     assert titles == ["membw_triad: triad (1 of 2)", "membw_triad: triad (2 of 2)"]

@@ -1,7 +1,5 @@
 """The collector, and the job that runs it on every node."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os
@@ -276,37 +274,22 @@ def fake(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.delenv("SLURMD_NODENAME", raising=False)
-    (folder / "srun").write_text(
-        "#!/bin/bash\n"
-        'echo "$@" > "$0.asked"\n'
-        'while [[ "$1" == -* ]]; do shift; done\n'
-        'for name in n1 n2; do SLURMD_NODENAME=$name "$@" || exit 1; done\n'
-        '[[ ! -e "$0.fails" ]] || { echo "srun: error: n3: task 2: Exited" >&2; exit 1; }\n'
-    )
-    (folder / "salloc").write_text(
-        '#!/bin/bash\necho "$@" > "$0.asked"\nwhile [[ "$1" == -* ]]; do shift; done\nexec "$@"\n'
-    )
-    (folder / "ssh").write_text(
-        '#!/bin/bash\nhost="${@: -2:1}"\n'
-        '[[ $host != n3 ]] || { echo "ssh: no route" >&2; exit 255; }\n'
-        'bash -c "${@: -1}"\n'
-    )
-    (folder / "sinfo").write_text("#!/bin/sh\nprintf 'n1|idle|none\\nn2|mixed|none\\nn4|drained|bad fan\\n'\n")
-    for name in ("salloc", "srun", "ssh", "sinfo"):
+    of_slurm = 'echo "$@" > "$0.asked"\nwhile [[ "$1" == -* ]]; do shift; done\n'
+    programs = {
+        "srun": of_slurm + 'for name in n1 n2; do SLURMD_NODENAME=$name "$@" || exit 1; done\n'
+        '[[ ! -e "$0.fails" ]] || { echo "srun: error: n3: task 2: Exited" >&2; exit 1; }\n',
+        "salloc": of_slurm + 'exec "$@"\n',
+        "ssh": '[[ "${@: -2:1}" != n3 ]] || { echo "ssh: no route" >&2; exit 255; }\nbash -c "${@: -1}"\n',
+        "sinfo": "printf 'n1|idle|none\\nn2|mixed|none\\nn4|drained|bad fan\\n'\n",
+    }
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}")
         (folder / name).chmod(0o755)
     return folder
 
 
 def test_all_usable_nodes_of_a_partition(fake, tmp_path, capsys):
-    arguments = [
-        "nodes",
-        "facts",
-        "--scheduler",
-        "squeue",
-        "--access=--partition=main",
-        str(tmp_path / "o"),
-    ]
-    assert cli.main(arguments) == 0
+    assert cli.main(["nodes", "facts", "--scheduler=squeue", "--access=--partition=main", str(tmp_path / "o")]) == 0
     out = capsys.readouterr().out
     assert "n4: not asked: drained (bad fan)" in out
     assert "2 of 2 nodes answered: n[1-2]" in out
@@ -318,12 +301,8 @@ def test_a_node_that_does_not_answer(fake, tmp_path, capsys):
     (fake / "srun.fails").write_text("")
     arguments = ["nodes", "facts", "--scheduler", "squeue", "--node=n[1-3]", str(tmp_path / "o")]
     assert cli.main(arguments) == 1
-    out = capsys.readouterr().out.splitlines()
-    assert out == [
-        "n3: no answer",
-        "squeue: srun: error: n3: task 2: Exited (exit status 1)",
-        f"2 of 3 nodes answered: n[1-2] in {tmp_path / 'o'}",
-    ]
+    said = "n3: no answer\nsqueue: srun: error: n3: task 2: Exited (exit status 1)\n"
+    assert capsys.readouterr().out == f"{said}2 of 3 nodes answered: n[1-2] in {tmp_path / 'o'}\n"
 
 
 def test_a_folder_that_the_nodes_do_not_share(fake, tmp_path, capsys):
@@ -353,10 +332,7 @@ def test_by_ssh(fake, tmp_path, capsys):
 
 def test_ssh_hands_on_words_unchanged(fake):
     assert hosts.each({"n1": ["printf", "%s|", "a b", "$(id)", "x;y"]}, 600)["n1"].stdout == "a b|$(id)|x;y|"
-
-
-def test_ssh_time_limit(fake):
-    assert hosts.each({"n1": ["sleep", "600"]}, 0.2)["n1"].status is None
+    assert hosts.each({"n1": ["sleep", "600"]}, 0.2)["n1"].status is None, "a time limit ends it"
 
 
 def test_bad_numbers_and_programs(tmp_path, capsys):

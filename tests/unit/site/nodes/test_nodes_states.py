@@ -1,11 +1,11 @@
 """States of nodes from what the schedulers print."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+import samples
 
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
@@ -112,20 +112,14 @@ def test_local_and_ssh(bin_folder, capsys):
 
 
 def test_scheduler_and_partition_are_those_of_the_site_that_claims_the_host(bin_folder, tmp_path, monkeypatch):
-    part = {"scheduler": "squeue", "topology": "t.xml", "stacks": []}
-    parts = [{"name": name, "access": [f"--partition={name}-queue"], **part} for name in ("thin", "fat")]
+    parts = [{"name": name, "scheduler": "squeue", "access": [f"--partition={name}-queue"]} for name in ("thin", "fat")]
     folder = tmp_path / "sites" / "big"
     folder.mkdir(parents=True)
     (folder / "t.xml").touch()
-    (folder / "site.yaml").write_text(
-        json.dumps({"schema": 1, "name": "big", "description": "", "hostnames": [".*"], "partitions": parts})
-    )
+    (folder / "site.yaml").write_text(msgspec.json.encode(samples.site(*parts, name="big")).decode())
     monkeypatch.setenv("PLUMB_SITES", str(folder.parent))
     bin_folder("sinfo", f'echo "$@" > {tmp_path}/words; echo "node9|idle|none"')
-    for words, told in (
-        ([], ""),
-        (["--partition", "fat"], " --partition=fat-queue"),
-        (["--partition", "x"], " --partition=x"),
-    ):
+    asked = ([], ""), (["--partition", "fat"], " --partition=fat-queue"), (["--partition", "x"], " --partition=x")
+    for words, told in asked:
         assert cli.main(["nodes", "states", *words]) == 0
         assert (tmp_path / "words").read_text() == f"-N -h -o %N|%T|%E{told}\n"

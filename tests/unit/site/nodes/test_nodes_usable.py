@@ -30,11 +30,8 @@ def cluster(monkeypatch):
 
     def answer(scheduler, queue, hosts, access):
         asked.append((scheduler.name, queue))
-        return [
-            Node("node1", "idle", True),
-            Node("node2", "drained", False, "memory errors"),
-            Node("node3", "idle", True),
-        ]
+        idle = [Node(name, "idle", True) for name in ("node1", "node3")]
+        return [*idle, Node("node2", "drained", False, "memory errors")]
 
     monkeypatch.setattr(schedulers, "nodes", answer)
     return asked

@@ -1,7 +1,5 @@
 """Limits of simulated classes, one by one. `make rates` measures how often `plumb check` errs by such."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 
@@ -19,21 +17,16 @@ ALLOWED = simulated.RATE / simulated.FIGURES
 #: by noise, nodes, checks and rounds: the limits of a member, of another node and of doubt, and the slowdown from which
 #: on a node is bad, in percent; rounds that are missing; as how many independent rounds those of a check count
 LIMITS = {
-    ("normal", 4, 8, 13): "4.96 – 4.96 5.52 0 11.9",
-    ("normal", 10, 16, 31): "4.64 8.12 4.64 5.33 0 24.2",
-    ("tails", 10, 16, 13): "12.80 20.52 5.23 14.23 0 11.1",
-    ("student", 40, 4, 13): "4.97 5.96 4.97 5.54 0 13.0",
-    ("bimodal", 10, 16, 13): "10.46 15.64 9.85 11.13 0 11.0",
-    ("bimodal", 40, 4, 31): "9.13 11.03 8.32 9.49 0 28.4",
-    ("alike", 10, 16, 31): "5.06 10.04 5.06 5.92 0 3.7",
-    ("alike", 40, 4, 13): "– – 4.77 – 880 3.8",
-    ("rough", 40, 4, 13): "9.53 12.23 5.00 10.63 0 5.8",
-    ("rougher", 40, 4, 31): "– – 18.82 – 1004 3.3",
-}
+    ("normal", 4, 8, 13): "4.96 – 4.96 5.52 0 11.9", ("normal", 10, 16, 31): "4.64 8.12 4.64 5.33 0 24.2",
+    ("tails", 10, 16, 13): "12.80 20.52 5.23 14.23 0 11.1", ("student", 40, 4, 13): "4.97 5.96 4.97 5.54 0 13.0",
+    ("bimodal", 10, 16, 13): "10.46 15.64 9.85 11.13 0 11.0", ("bimodal", 40, 4, 31): "9.13 11.03 8.32 9.49 0 28.4",
+    ("alike", 10, 16, 31): "5.06 10.04 5.06 5.92 0 3.7", ("alike", 40, 4, 13): "– – 4.77 – 880 3.8",
+    ("rough", 40, 4, 13): "9.53 12.23 5.00 10.63 0 5.8", ("rougher", 40, 4, 31): "– – 18.82 – 1004 3.3",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("model", "nodes", "checks", "rounds"), LIMITS)
-def test_limits_of_a_class(model: str, nodes: int, checks: int, rounds: int) -> None:
+def test_limits_of_a_class(model, nodes, checks, rounds):
     random = np.random.default_rng([1, nodes, checks, rounds, *model.encode()])
     sample = simulated.draw(model, nodes, checks, rounds, random)
     limit = classes.limit(sample, rounds, ALLOWED, simulated.DOUBT / simulated.FIGURES, simulated.TOLERANCE)
@@ -44,7 +37,7 @@ def test_limits_of_a_class(model: str, nodes: int, checks: int, rounds: int) -> 
         assert simulated.most(model, limit.member - sample.levels(), rounds).mean() <= ALLOWED
 
 
-def test_what_the_rates_promise() -> None:
+def test_what_the_rates_promise():
     rates = simulated.Found(promised=1.0, rate=8e-7, above=0.01, found=0.079, seen=0.8, doubt=8e-5)
     promises = Promises()
     simulated.keep("normal", "", 31, rates, promises)
@@ -57,12 +50,12 @@ def test_what_the_rates_promise() -> None:
     assert len(promises.broken) == len(worse)
 
 
-def test_a_disturbance_of_whole_checks_that_was_never_seen_is_not_promised_against() -> None:
+def test_a_disturbance_of_whole_checks_that_was_never_seen_is_not_promised_against():
     """What no class can know of; docs/health.md says so, and a node is drained by two checks in a row only."""
     assert simulated.simulate("bursts", 4, 8, 13, 40).rate > 100 * ALLOWED
 
 
-def test_without_the_correction_for_rounds_that_are_alike_the_rate_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_correction_for_rounds_that_are_alike_the_rate_is_not_kept(monkeypatch):
     """What the correction is for: checks whose own part is as large as the noise of a round."""
     random = np.random.default_rng(5)
     noise = random.normal(0, 0.01, (10, 8, 1)) + random.normal(0, 0.005, (10, 8, 13))

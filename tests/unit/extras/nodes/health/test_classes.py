@@ -1,12 +1,7 @@
 """Classes of nodes from checks: who belongs to one, its limits, and what plumb-check finds by the file."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +23,7 @@ LINES = ["plumb-class 1", "name test", f"cpu {CPU} 0"]
 NODES = [f"n{number}" for number in range(1, 9)]
 
 
-def values(slow: float, random: np.random.Generator, rounds: int = 15) -> dict[str, list[float]]:
+def values(slow, random, rounds=15):
     """Rounds of a node that is slower by ``slow``, with 1 % of noise."""
     made = {}
     for name, (usual, _, better) in FIGURES.items():
@@ -37,35 +32,29 @@ def values(slow: float, random: np.random.Generator, rounds: int = 15) -> dict[s
     return made
 
 
-def check(node: str, number: int, random: np.random.Generator, slow: float = 0.0, **changes: Any) -> Check:
+def check(node, number, random, slow=0.0, **changes):
     own = [
-        Figure(name=name, unit=FIGURES[name][1], better=FIGURES[name][2], rounds=rounds)  # type: ignore[arg-type]
+        Figure(name=name, unit=FIGURES[name][1], better=FIGURES[name][2], rounds=rounds)
         for name, rounds in values(slow, random).items()
     ]
     known = {"others": [0.0] * 15, "facts": FACTS, "bad": [], "doubts": [], "figures": own, **changes}
     return Check(schema=1, node=node, time=86400.0 * number, seconds=18.0, **known)
 
 
-def checks(nodes: Sequence[str] = NODES, each: int = 16, **slow: float) -> list[Check]:
+def checks(nodes=NODES, each=16, **slow):
     random = np.random.default_rng(7)
     return [check(node, number, random, slow.get(node, 0.0)) for node in nodes for number in range(each)]
-
-
-def file_of(made: classes.Class, folder: Path) -> Path:
-    file = folder / "made.class"
-    file.write_text(classes.text(made, [*LINES, *()], "2026-11-25T10:00:00Z", 0.05, classes.RATE, None))
-    return file
 
 
 class TestMembers:
     """Who a class is made of."""
 
-    def test_all_that_are_alike(self) -> None:
+    def test_all_that_are_alike(self):
         made = classes.make(checks(), 0.05)
         assert (made.members, made.refused, made.facts) == (NODES, {}, FACTS)
         assert (made.checks, made.days, made.disturbed) == (128, 16, 0)
 
-    def test_not_one_that_is_slow_or_differs_or_was_disturbed(self) -> None:
+    def test_not_one_that_is_slow_or_differs_or_was_disturbed(self):
         random = np.random.default_rng(1)
         found = checks(n3=0.15)
         found += [check("n20", number, random, facts={**FACTS, "memory.thp": "never"}) for number in range(4)]
@@ -78,14 +67,14 @@ class TestMembers:
         assert made.refused["n20"] == "memory.thp is 'never', not 'always'"
         assert made.refused["n21"] == "12 rounds without other work, at least 15 are needed"
 
-    def test_memory_may_differ_by_what_kernels_keep(self) -> None:
+    def test_memory_may_differ_by_what_kernels_keep(self):
         random = np.random.default_rng(1)
         other = [check("n9", number, random, facts={**FACTS, "memory.mib": "256500"}) for number in range(4)]
         assert "n9" in classes.make(checks() + other, 0.05).members
         other = [check("n9", number, random, facts={**FACTS, "memory.mib": "240000"}) for number in range(4)]
         assert classes.make(checks() + other, 0.05).refused["n9"] == "memory.mib is '240000', not '257000'"
 
-    def test_checks_from_before_a_change_of_facts_do_not_count(self) -> None:
+    def test_checks_from_before_a_change_of_facts_do_not_count(self):
         random = np.random.default_rng(1)
         found = checks()
         before = {**FACTS, "cpu.microcode": "0x1"}
@@ -96,14 +85,14 @@ class TestMembers:
         assert (made.members, made.refused, made.facts) == ([*NODES, "n9"], {}, FACTS)
         assert (made.checks, made.outdated) == (128 + 16, 17)
 
-    def test_two_kinds_are_no_class(self) -> None:
+    def test_two_kinds_are_no_class(self):
         random = np.random.default_rng(1)
         kinds = [check(node, number, random, facts={"cpu.model": node}) for node in "ab" for number in range(4)]
         with pytest.raises(PlumbError, match=r"not of one kind: cpu\.model is 'a' on 1 of 2"):
             classes.make(kinds, 0.05)
 
     @pytest.mark.parametrize("found", [[], checks(["n1"], 1)[:0], checks(["n1"], 0)])
-    def test_nothing_is_no_class(self, found: list[Check]) -> None:
+    def test_nothing_is_no_class(self, found):
         with pytest.raises(PlumbError, match="no class can be made"):
             classes.make(found, 0.05)
 
@@ -111,7 +100,7 @@ class TestMembers:
 class TestLimits:
     """What a class promises."""
 
-    def test_long_checks_find_less(self) -> None:
+    def test_long_checks_find_less(self):
         made = classes.make(checks(), 0.05)
         assert made.rounds == {10: 5, 25: 13, 55: 33, 120: 75, 900: 401}
         found = [made.limits[seconds]["memory"].detectable for seconds in (25, 55, 120, 900)]
@@ -120,7 +109,7 @@ class TestLimits:
         assert few.member is None
         assert few.missing > 0
 
-    def test_few_nodes_say_nothing_of_others(self) -> None:
+    def test_few_nodes_say_nothing_of_others(self):
         few, many = (classes.make(checks(NODES[:count], 32), 0.05).limits[55]["memory"] for count in (4, 8))
         assert few.member is not None
         assert few.non_member is None
@@ -128,11 +117,11 @@ class TestLimits:
         assert many.member is not None
         assert many.non_member >= many.member
 
-    def test_one_check_promises_nothing(self) -> None:
+    def test_one_check_promises_nothing(self):
         made = classes.make(checks(["n1"], 1), 0.05)
         assert {one.member for one in made.limits[55].values()} == {None}
 
-    def test_a_tolerance_is_never_exceeded(self) -> None:
+    def test_a_tolerance_is_never_exceeded(self):
         made = classes.make(checks(), 0.20)
         for name, one in made.limits[900].items():
             usual, _, better = FIGURES[name]
@@ -143,19 +132,21 @@ class TestLimits:
 class TestByThePlumbCheck:
     """The class file, read and used by plumb-check itself."""
 
-    def state(self, file: Path, node: str, drawn: dict[str, list[float]]) -> str:
+    def state(self, file, node, drawn):
         rounds = file.with_name("rounds")
         lines = [" ".join(f"{name} {drawn[name][row]:.9g}" for name in drawn) for row in range(13)]
         rounds.write_text("\n".join(lines) + "\n")
         words = ["--class", file, "--measured", rounds, "--node", node, "--form", "json", "--state"]
         return str(json.loads(run(*words, file.with_name("state")).stdout)["state"])
 
-    def made(self, folder: Path) -> tuple[classes.Class, Path]:
+    def made(self, folder):
         made = classes.make(checks(), 0.05)
         without = classes.Class(**{**vars(made), "facts": {}})  # this host is not of that kind
-        return made, file_of(without, folder)
+        file = folder / "made.class"
+        file.write_text(classes.text(without, LINES, "2026-11-25T10:00:00Z", 0.05, classes.RATE, None))
+        return made, file
 
-    def test_healthy_nodes_are_not_bad(self, tmp_path: Path) -> None:
+    def test_healthy_nodes_are_not_bad(self, tmp_path):
         """`make rates` has how often they are."""
         random = np.random.default_rng(11)
         _, file = self.made(tmp_path)
@@ -163,7 +154,7 @@ class TestByThePlumbCheck:
 
     @pytest.mark.parametrize("name", FIGURES)
     @pytest.mark.parametrize(("beyond", "state"), [(6, "ok"), (7, "bad")])
-    def test_most_rounds_beyond_the_limit_are_bad(self, tmp_path: Path, name: str, beyond: int, state: str) -> None:
+    def test_most_rounds_beyond_the_limit_are_bad(self, tmp_path, name, beyond, state):
         made, file = self.made(tmp_path)
         limit = made.limits[25][name].member
         assert limit is not None
@@ -172,13 +163,13 @@ class TestByThePlumbCheck:
         drawn[name] = [slow] * beyond + [fine] * (13 - beyond)
         assert self.state(file, "n1", drawn) == state
 
-    def test_what_is_said_to_be_found_is_found(self, tmp_path: Path) -> None:
+    def test_what_is_said_to_be_found_is_found(self, tmp_path):
         random = np.random.default_rng(12)
         made, file = self.made(tmp_path)
         slow = max(one.detectable or 0.0 for one in made.limits[25].values())
         assert [self.state(file, "n1", values(slow, random, 13)) for _ in range(10)] == ["bad"] * 10
 
-    def test_the_plan(self, tmp_path: Path) -> None:
+    def test_the_plan(self, tmp_path):
         _, file = self.made(tmp_path)
         lines = run("--class", file, "--plan", status=0).stdout.splitlines()
         assert lines[0].startswith("class test, made 2026-11-25T10:00:00Z, of 8 nodes; at most 1e-05 of the checks")
@@ -188,11 +179,11 @@ class TestByThePlumbCheck:
 class TestPlan:
     """What is measured on a node."""
 
-    def lines(self, topology: str) -> list[str]:
+    def lines(self, topology):
         file = paths.root() / "tests/data/topologies" / topology
         return classes.plan_lines("a:b", binder.resolve("core", memory="local", topology=file))
 
-    def test_each_core_once_and_neighbours_of_a_numa_node(self) -> None:
+    def test_each_core_once_and_neighbours_of_a_numa_node(self):
         lines = self.lines("epyc-2x64-smt2.xml")
         cores = {int(line.split()[1]): int(line.split()[2]) for line in lines if line.startswith("cpu ")}
         pairs = [[int(word) for word in line.split()[1:]] for line in lines if line.startswith("pair ")]
@@ -200,7 +191,7 @@ class TestPlan:
         assert sorted(cpu for pair in pairs for cpu in pair) == sorted(cores)
         assert all(cores[first] == cores[second] for first, second in pairs)
 
-    def test_the_odd_one_has_no_neighbour(self) -> None:
+    def test_the_odd_one_has_no_neighbour(self):
         lines = self.lines("asymmetric-cgroup.xml")
         cores = [line for line in lines if line.startswith("cpu ")]
         pairs = [line for line in lines if line.startswith("pair ")]
@@ -211,7 +202,7 @@ class TestCommands:
     """plumb calibrate --nodes and plumb check, on this host, with a plumb-check whose rounds are given."""
 
     @pytest.fixture(autouse=True)
-    def host(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def host(self, tmp_path, monkeypatch):
         tools = tmp_path / "tools" / "bin"
         tools.mkdir(parents=True)
         (tools / "plumb-bind").symlink_to(paths.binder())
@@ -227,13 +218,10 @@ class TestCommands:
             monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
         assert cli.main(["site", "init"]) == 0
 
-    def test_from_nothing_to_a_check(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_from_nothing_to_a_check(self, tmp_path, capsys):
         assert cli.main(["calibrate", "--nodes", "1", "--checks", "20", "--json"]) in (0, 1)
         out, err = capsys.readouterr()
-        assert {json.loads(line)["figure"] for line in out.splitlines()[1:] if line.startswith("{")} == {
-            "memory",
-            "fma",
-        }
+        assert {json.loads(one)["figure"] for one in out.splitlines()[1:] if one.startswith("{")} == {"memory", "fma"}
         file = node_checks.class_file(site.here(), "default")
         assert f"written: {file}" in err
         assert "one day says nothing about others" in err
@@ -244,7 +232,7 @@ class TestCommands:
         assert cli.main(["check", "--plan"]) == 0
         assert cli.main(["check", "--seconds", "55"]) in (0, 1)
 
-    def test_checks_from_before_a_change_of_facts_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_checks_from_before_a_change_of_facts_are_counted(self, capsys):
         assert cli.main(["calibrate", "--nodes", "1", "--checks", "3"]) in (0, 1)
         assert "change of facts" not in capsys.readouterr().out
         kept = node_checks.class_file(site.here(), "default").with_suffix(".jsonl")
@@ -253,46 +241,41 @@ class TestCommands:
         assert cli.main(["calibrate", "--nodes", "1", "--checks", "2"]) in (0, 1)
         assert "3 checks from before a change of facts of the node left out" in capsys.readouterr().out
 
-    def test_without_a_class_the_command_that_makes_one_is_named(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert cli.main(["check"]) == 2
-        assert "plumb calibrate --nodes 1 --site local --partition default" in capsys.readouterr().err
+    def test_without_a_class_the_command_that_makes_one_is_named(self, refused):
+        assert "plumb calibrate --nodes 1 --site local --partition default" in refused(2, "check")
 
-    def test_a_dry_run_measures_nothing(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_dry_run_measures_nothing(self, tmp_path, capsys):
         assert cli.main(["calibrate", "--nodes", "1", "--dry-run"]) == 0
         assert "would measure 1 node, 8 x 25 s each" in capsys.readouterr().out
         assert not (tmp_path / "build" / "health").exists()
 
-    @pytest.mark.parametrize(
-        ("words", "what"),
-        [
-            (["calibrate", "--nodes", "1", "--checks", "0"], "--checks is 0"),
-            (["calibrate", "--nodes", "1", "--partition", "nope"], "nope"),
-            (["calibrate", "--nodes", "1", "--checks", "1001"], "--checks is 1001"),
-            (["calibrate", "--nodes", "1", "--seconds", "0.5"], "--seconds is 0.5"),
-            (["calibrate", "--nodes", "1", "--rate", "0", "--dry-run"], "rate 0"),
-            (["calibrate", "--nodes", "1", "--tolerance", "-1", "--dry-run"], "tolerance -1"),
-            (["calibrate", "--node", "other", "--dry-run"], "other is not this host (partition default): --node "),
-            (["check", "--write", "."], "this is a folder (.): name a file"),
-            (["check", "--class", "/nowhere"], "the class cannot be read"),
-            (["check", "--class", "/nowhere", "--node", "a", "--node", "b"], "2 nodes are named"),
-        ],
-    )
-    def test_bad_input_is_one_line(self, words: list[str], what: str, capfd: pytest.CaptureFixture[str]) -> None:
+    @pytest.mark.parametrize(("words", "what"), [
+        (["calibrate", "--nodes", "1", "--checks", "0"], "--checks is 0"),
+        (["calibrate", "--nodes", "1", "--partition", "nope"], "nope"),
+        (["calibrate", "--nodes", "1", "--checks", "1001"], "--checks is 1001"),
+        (["calibrate", "--nodes", "1", "--seconds", "0.5"], "--seconds is 0.5"),
+        (["calibrate", "--nodes", "1", "--rate", "0", "--dry-run"], "rate 0"),
+        (["calibrate", "--nodes", "1", "--tolerance", "-1", "--dry-run"], "tolerance -1"),
+        (["calibrate", "--node", "other", "--dry-run"], "other is not this host (partition default): --node "),
+        (["check", "--write", "."], "this is a folder (.): name a file"),
+        (["check", "--class", "/nowhere"], "the class cannot be read"),
+        (["check", "--class", "/nowhere", "--node", "a", "--node", "b"], "2 nodes are named"),
+    ])  # fmt: skip
+    def test_bad_input_is_one_line(self, words, what, capfd):
         capfd.readouterr()
         assert cli.main(words) == 2
         assert what in capfd.readouterr().err
 
-    def test_what_nagios_is_told_of_bad_options(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_what_nagios_is_told_of_bad_options(self, capsys):
         """2 would be a node that is bad."""
         for words in (["--form", "nagios", "--seconds", "x"], ["--form=nagios", "--wrong"]):
             with pytest.raises(SystemExit) as ended:
                 cli.main(["check", *words])
             assert ended.value.code == 3
 
-    def test_a_kept_file_that_is_damaged(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_kept_file_that_is_damaged(self, tmp_path, refused):
         file = node_checks.class_file(site.here(), "default").with_suffix(".jsonl")
         file.parent.mkdir()
         file.write_text('{"schema": 1}\n')
-        assert cli.main(["calibrate", "--nodes", "1", "--checks", "1"]) == 2
-        assert f"({file}, line 1): remove the line" in capsys.readouterr().err
+        assert f"({file}, line 1): remove the line" in refused(2, "calibrate", "--nodes", "1", "--checks", "1")
         assert file.read_text() == '{"schema": 1}\n'

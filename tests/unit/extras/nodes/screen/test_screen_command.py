@@ -1,12 +1,10 @@
 """plumb screen on a fake Slurm whose nodes run plumb-check on rounds that are given to it, and on this host."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil
 import statistics
-from collections.abc import Callable
+import time
 from pathlib import Path
 
 import fake_scheduler
@@ -20,6 +18,7 @@ from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.extras.nodes import checks, links, model
+from plumbline.extras.nodes.screening import Terms
 from plumbline.measure import jobs
 from plumbline.records import model as records
 from plumbline.records import store
@@ -30,13 +29,13 @@ SLOW = {"memory": 70.0}
 NODES = {"n1": "idle", "n2": "idle", "n3": "allocated", "n4": "drained"}
 
 
-def program(file: Path, text: str) -> None:
+def program(file, text):
     file.write_text(f"#!/bin/sh\n{text}\n")
     file.chmod(0o755)
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path, monkeypatch):
     """A site with a class, whose plumb-check takes the rounds in ``rounds-NODE`` or ``rounds``."""
     tools = tmp_path / "tools" / "bin"
     tools.mkdir(parents=True)
@@ -55,7 +54,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def slurm(place: Path, monkeypatch: pytest.MonkeyPatch) -> fake_scheduler.Fake:
+def slurm(place, monkeypatch):
     """The site has a Slurm with :data:`NODES`; a job is on n3."""
     fake = fake_scheduler.install("slurm", place, monkeypatch)
     lines = "\n".join(f"{name}|{state}|none" for name, state in NODES.items())
@@ -66,17 +65,17 @@ def slurm(place: Path, monkeypatch: pytest.MonkeyPatch) -> fake_scheduler.Fake:
     return fake
 
 
-def slow(place: Path, node: str) -> None:
+def slow(place, node):
     (place / "rounds").rename(place / "fine")
     rounds(place, *[SLOW] * 5).rename(place / f"rounds-{node}")
     (place / "fine").rename(place / "rounds")
 
 
-def history() -> Path:
+def history():
     return checks.class_file(site.here(), "default").with_suffix(".screen.jsonl")
 
 
-def again(place: Path, days: float) -> None:
+def again(place, days):
     """What was checked is older by so many days."""
     kept = [msgspec.structs.replace(one, time=one.time - 86400 * days) for one in model.history(history())]
     history().unlink()
@@ -86,9 +85,7 @@ def again(place: Path, days: float) -> None:
 class TestOnTheFakeSlurm:
     """One call, from the choice of the nodes to the closing line."""
 
-    def test_idle_nodes_are_checked_and_others_named(
-        self, place: Path, slurm: fake_scheduler.Fake, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_idle_nodes_are_checked_and_others_named(self, place, slurm, capsys):
         capsys.readouterr()
         assert cli.main(["screen"]) == 0
         out = capsys.readouterr().out
@@ -102,7 +99,7 @@ class TestOnTheFakeSlurm:
         assert cli.main(["screen"]) == 0
         assert history().read_bytes() == before
 
-    def test_a_bad_node(self, place: Path, slurm: fake_scheduler.Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_bad_node(self, place, slurm, capsys):
         slow(place, "n2")
         assert cli.main(["screen", "--output", str(place / "m.html")]) == 1
         assert "n2      bad" in capsys.readouterr().out
@@ -111,11 +108,8 @@ class TestOnTheFakeSlurm:
         out, err = capsys.readouterr()
         found = {one["node"]: one for one in map(json.loads, out.splitlines())}
         assert {name: one["state"] for name, one in found.items()} == {
-            "n1": "ok",
-            "n2": "bad",
-            "n3": "due",
-            "n4": "due",
-        }
+            "n1": "ok", "n2": "bad", "n3": "due", "n4": "due",
+        }  # fmt: skip
         assert "in 2 checks in a row" in found["n2"]["line"]
         assert err.endswith("screen: 2 of 4 nodes within 7 days: 1 ok, 1 bad\n")
         assert [one.node for one in model.history(history())].count("n2") == 2
@@ -123,9 +117,7 @@ class TestOnTheFakeSlurm:
         again(place, 5)
         assert cli.main(["screen"]) == 0
 
-    def test_a_dry_run_starts_nothing(
-        self, place: Path, slurm: fake_scheduler.Fake, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_dry_run_starts_nothing(self, place, slurm, capsys):
         assert cli.main(["screen", "--dry-run", "--node-hours", "0.007"]) == 0
         out = capsys.readouterr().out
         assert "would check 1 node, 25 s each: n1" in out
@@ -133,20 +125,14 @@ class TestOnTheFakeSlurm:
         assert slurm.words("start") is None
         assert not history().exists()
 
-    def test_a_node_that_does_not_answer(
-        self,
-        place: Path,
-        slurm: fake_scheduler.Fake,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
+    def test_a_node_that_does_not_answer(self, place, slurm, monkeypatch, capsys):
         monkeypatch.setattr(scheduler_program, "LOG_S", 0.1)
         program(place / "tools" / "bin" / "plumb-check", "echo '{\"schema\":1}'; exit 1")
         assert cli.main(["screen"]) == 0
         assert "left out: 2 nodes, it did not answer: n1, n2" in capsys.readouterr().out
         assert not history().exists()
 
-    def test_what_a_killed_call_left_is_taken(self, place: Path, slurm: fake_scheduler.Fake) -> None:
+    def test_what_a_killed_call_left_is_taken(self, place, slurm):
         """The job of the killed call had ended: its nodes are not checked again."""
         assert cli.main(["screen"]) == 0
         lines = history().read_text().splitlines()
@@ -161,30 +147,22 @@ class TestOnTheFakeSlurm:
         assert list(left.glob("*.json")) == []
         assert slurm.words("start") is None
 
-    def test_two_calls_at_once(
-        self, place: Path, slurm: fake_scheduler.Fake, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_two_calls_at_once(self, place, slurm, capsys):
         with files.lock(paths.build() / "health" / site.here() / "default.screen.lock"):
             assert cli.main(["screen"]) == 2
         assert "another plumb screen of this partition is at work" in capsys.readouterr().err
 
-    def test_links_by_a_stack_that_is_not_there(
-        self, place: Path, slurm: fake_scheduler.Fake, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert cli.main(["screen", "--links", "--stack", "nope"]) == 2
-        assert "has the kernels (its stacks: nope)" in capsys.readouterr().err
+    def test_links_by_a_stack_that_is_not_there(self, place, slurm, refused):
+        assert "has the kernels (its stacks: nope)" in refused(2, "screen", "--links", "--stack", "nope")
         assert not history().exists()
 
-    def test_nobody_can_say_whether_there_are_jobs(
-        self, place: Path, slurm: fake_scheduler.Fake, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_nobody_can_say_whether_there_are_jobs(self, place, slurm, refused):
         program(slurm.state / "bin" / "squeue", "exit 1")
-        assert cli.main(["screen"]) == 2
-        assert "nobody can say whether jobs are on n1" in capsys.readouterr().err
+        assert "nobody can say whether jobs are on n1" in refused(2, "screen")
         assert slurm.words("start") is None
 
 
-def test_jobs_on_a_node_of_each_scheduler() -> None:
+def test_jobs_on_a_node_of_each_scheduler():
     """Without jobs there are none; where nobody can say, that is an error."""
     assert schedulers.named("local").jobs_on("n1") == schedulers.named("ssh").jobs_on("n1") == ""
     with pytest.raises(PlumbError, match="cannot say whether jobs are on a node"):
@@ -194,32 +172,23 @@ def test_jobs_on_a_node_of_each_scheduler() -> None:
 class TestHere:
     """Without a scheduler, and with what cannot be."""
 
-    def test_this_host(self, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_this_host(self, place, capsys):
         assert cli.main(["screen"]) == 0
         assert capsys.readouterr().out.endswith("screen: 1 of 1 node within 7 days: 1 ok\n")
 
-    @pytest.mark.parametrize(
-        ("words", "what"),
-        [
-            (["--seconds", "30"], "the class has no checks of 30 s"),
-            (["--partition", "nope"], "nope"),
-            (["--links"], "links are between two nodes or more"),
-            (["--history", "/nowhere"], "nothing was checked (/nowhere)"),
-            (["--output", "m.txt"], "the ending of the file says no known form"),
-            (["--time-limit", "25"], "a job of 25 s has no time for a check of 25 s (--time-limit)"),
-        ],
-    )
-    def test_bad_input_is_one_line(
-        self, place: Path, words: list[str], what: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        capsys.readouterr()
-        assert cli.main(["screen", *words]) == 2
-        err = capsys.readouterr().err
-        assert what in err
-        assert err.count("\n") == 1
+    @pytest.mark.parametrize(("words", "what"), [
+        (["--seconds", "30"], "the class has no checks of 30 s"),
+        (["--partition", "nope"], "nope"),
+        (["--links"], "links are between two nodes or more"),
+        (["--history", "/nowhere"], "nothing was checked (/nowhere)"),
+        (["--output", "m.txt"], "the ending of the file says no known form"),
+        (["--time-limit", "25"], "a job of 25 s has no time for a check of 25 s (--time-limit)"),
+    ])  # fmt: skip
+    def test_bad_input_is_one_line(self, place, words, what, refused):
+        assert what in refused(2, "screen", *words)
 
     @pytest.mark.parametrize("content", [b"\xff\xfe", b"budget \n", b""])
-    def test_a_class_that_is_none(self, place: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_class_that_is_none(self, place, content, capsys):
         file = checks.class_file(site.here(), "default")
         file.write_bytes(content)
         capsys.readouterr()
@@ -227,10 +196,9 @@ class TestHere:
         said = f"the class has no checks of 25 s ({file}): make it again by plumb calibrate --nodes\n"
         assert capsys.readouterr().err == f"plumb: {said}"
 
-    def test_without_a_class(self, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_without_a_class(self, place, refused):
         checks.class_file(site.here(), "default").unlink()
-        assert cli.main(["screen"]) == 2
-        assert "plumb calibrate --nodes 1" in capsys.readouterr().err
+        assert "plumb calibrate --nodes 1" in refused(2, "screen")
 
 
 class TestLinks:
@@ -239,13 +207,11 @@ class TestLinks:
     NAMES = tuple(f"m{number:02}" for number in range(24))
 
     @pytest.fixture
-    def launched(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    def launched(self, place, monkeypatch):
         """The groups that were launched; m05 is slow. A job leaves a record as plumb launch does."""
-        made: list[tuple[str, ...]] = []
+        made = []
 
-        def launch(
-            words: list[str], part: object, nodes: int, folder: Path, say: object, hosts: tuple[str, ...], limit: float
-        ) -> int:
+        def launch(words, part, nodes, folder, say, hosts, limit):
             made.append(hosts)
             variant = json.loads(Path(words[1]).read_text())
             values = [(70.0 if "m05" in hosts else 100.0) + 0.1 * ((3 * len(made) + n) % 5) for n in range(5)]
@@ -255,24 +221,20 @@ class TestLinks:
             one = records.convert(document)
             known = {"name": links.FIGURE, "unit": "MB/s", "better": "higher", "limit": None, "reference": None}
             middle = statistics.median(values)
-            one.figures = [records.Figure(**known, value=middle, launches=5, samples=values)]  # type: ignore[arg-type]
+            one.figures = [records.Figure(**known, value=middle, launches=5, samples=values)]
             store.write(store.session_file(one.site, store.new_session()), [one])
             return 0
 
         monkeypatch.setattr(jobs, "run_plumb", launch)
         return made
 
-    def links(self, say: Callable[[str], None] = lambda line: None, **changes: object) -> links.Links:
-        import time
-
-        from plumbline.extras.nodes.screening import Terms
-
+    def links(self, say=lambda line: None, **changes):
         part = site.load(site.here()).partitions[0]
-        terms = Terms(7, changes.pop("hours", None), 25, time.time())  # type: ignore[arg-type]
+        terms = Terms(7, changes.pop("hours", None), 25, time.time())
         stack = changes.pop("stack", "mpich")
-        return links.Links(site.here(), part, stack, 2, terms, 0.05, 60, say, **changes)  # type: ignore[arg-type]
+        return links.Links(site.here(), part, stack, 2, terms, 0.05, 60, say, **changes)
 
-    def test_a_slow_pair_is_followed_to_its_node(self, launched: list[tuple[str, ...]]) -> None:
+    def test_a_slow_pair_is_followed_to_its_node(self, launched):
         mine = self.links()
         groups = mine.groups(self.NAMES)
         assert sorted(node for own in groups for node in own) == sorted(self.NAMES)
@@ -283,9 +245,7 @@ class TestLinks:
             "links: 12 groups, and 2 rounds of halves; 15 measured now",
         ]
 
-    def test_a_node_without_a_partner_is_named_and_is_another_one_in_the_next_period(
-        self, launched: list[tuple[str, ...]]
-    ) -> None:
+    def test_a_node_without_a_partner_is_named_and_is_another_one_in_the_next_period(self, launched):
         names, alone = self.NAMES[:7], set()
         mine = self.links()
         for _ in range(7):
@@ -298,19 +258,16 @@ class TestLinks:
         said = links.lines(mine, links.search([], mine.measure), 3)
         assert said[0] == f"in no group in this period: {left}: fewer than 2 are left of the idle nodes"
 
-    def test_the_next_call_measures_nothing_and_says_the_same(self, launched: list[tuple[str, ...]]) -> None:
+    def test_the_next_call_measures_nothing_and_says_the_same(self, launched):
         first = self.links()
         links.search(first.groups(self.NAMES), first.measure)
         second = self.links()
         groups = second.groups(self.NAMES)
         assert (len(groups), links.search(groups, second.measure).nodes, len(launched), second.launched) == (
-            12,
-            ["m05"],
-            15,
-            0,
-        )
+            12, ["m05"], 15, 0,
+        )  # fmt: skip
 
-    def test_another_stack_is_measured_anew(self, launched: list[tuple[str, ...]]) -> None:
+    def test_another_stack_is_measured_anew(self, launched):
         """Groups of two MPI libraries are not compared; the node hours are those of both."""
         for number, stack in enumerate(("mpich", "openmpi"), 1):
             mine = self.links(stack=stack)
@@ -318,24 +275,24 @@ class TestLinks:
             assert links.search(mine.groups(self.NAMES), mine.measure).nodes == ["m05"]
             assert (len(launched), mine.launched) == (number * 15, 15)
 
-    def test_a_call_that_was_killed_goes_on(self, launched: list[tuple[str, ...]]) -> None:
+    def test_a_call_that_was_killed_goes_on(self, launched):
         for stop in (7, 13):
             mine = self.links()
             mine.say = lambda line: None
             groups = mine.groups(self.NAMES)
 
-            def measure(nodes: tuple[str, ...], own: links.Links = mine, stop: int = stop) -> None:
+            def measure(nodes, own=mine, stop=stop):
                 if len(launched) == stop:
                     raise KeyboardInterrupt
                 links.Links._launch(own, nodes)
 
-            mine._launch = measure  # type: ignore[method-assign]
+            mine._launch = measure
             with pytest.raises(KeyboardInterrupt):
                 links.search(groups, mine.measure)
         last = self.links()
         assert (links.search(last.groups(self.NAMES), last.measure).nodes, len(launched)) == (["m05"], 15)
 
-    def test_node_hours(self, launched: list[tuple[str, ...]]) -> None:
+    def test_node_hours(self, launched):
         """0.1 h are 360 s: three pairs of 120 s."""
         mine = self.links(hours=0.1)
         groups = mine.groups(self.NAMES)
@@ -343,8 +300,8 @@ class TestLinks:
         assert (len(launched), len(found.open)) == (3, 12)
         assert "open: 9 groups: no node hours are left" in "\n".join(links.lines(mine, found, len(groups)))
 
-    def test_a_job_that_cannot_be_had(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(*words: object) -> int:
+    def test_a_job_that_cannot_be_had(self, place, monkeypatch):
+        def refuse(*words):
             raise PlumbError("the job did not end in time", "x", "y")
 
         monkeypatch.setattr(jobs, "run_plumb", refuse)

@@ -12,55 +12,36 @@ from plumbline.extras.search.bisect.search import ATTEMPTS, Comparison, decided
 FAIL = Comparison(baseline="a", candidate="b", tolerance=0.005, must_detect=0.02, state="FAIL", launches=26)
 
 
-def undecided(ratio: float, half: float, *, in_doubt: bool = False) -> Comparison:
+def undecided(ratio, half, *, in_doubt=False):
     """A gate of 90 pairs whose interval has ``half`` on both sides of its ratio."""
     return msgspec.structs.replace(
-        FAIL,
-        state="INCONCLUSIVE",
-        launches=180,
-        ratio=ratio,
-        interval=(ratio * math.exp(-half), ratio * math.exp(half)),
-        in_doubt=in_doubt,
-    )
+        FAIL, state="INCONCLUSIVE", launches=180, ratio=ratio,
+        interval=(ratio * math.exp(-half), ratio * math.exp(half)), in_doubt=in_doubt,
+    )  # fmt: skip
 
 
-def passed(ratio: float) -> Comparison:
+def passed(ratio):
     return msgspec.structs.replace(FAIL, state="PASS", ratio=ratio, interval=(ratio / 1.015, ratio * 1.015))
 
 
-@pytest.mark.parametrize(
-    ("gates", "ends", "launches"),
-    [
-        ([FAIL], False, 26),
-        ([undecided(1.01, 0.015), FAIL], False, 206),
-        ([undecided(1.01, 0.015)] * ATTEMPTS, False, 180 * ATTEMPTS),
-        ([undecided(1.01, 0.0245), FAIL], False, 206),
-        ([undecided(1.01, 0.03)], False, 180),
-        ([undecided(1.01, 0.03, in_doubt=True), FAIL], False, 206),
-        ([undecided(1.011, 0.015), FAIL], True, 206),
-        ([undecided(1.005, 0.015)], True, 180),
-        ([undecided(1.005, 0.015, in_doubt=True), FAIL], True, 206),
-        ([passed(1.008), FAIL], True, 52),
-        ([passed(1.008), passed(1.002)], True, 52),
-        ([passed(1.002)], True, 26),
-        ([passed(1.008)], False, 26),
-    ],
-    ids=[
-        "decided at once",
-        "the second decides",
-        "none decides",
-        "noise hides little more than is looked for",
-        "noise hides far more than is looked for",
-        "disturbance left it open",
-        "ends that nearly differ",
-        "ends that hardly differ",
-        "ends that were disturbed",
-        "ends that nearly differ and passed",
-        "ends that nearly differ at first",
-        "ends that hardly differ and passed",
-        "a commit that passed",
-    ],
-)
+GATES = {
+    "decided at once": ([FAIL], False, 26),
+    "the second decides": ([undecided(1.01, 0.015), FAIL], False, 206),
+    "none decides": ([undecided(1.01, 0.015)] * ATTEMPTS, False, 180 * ATTEMPTS),
+    "noise hides little more than is looked for": ([undecided(1.01, 0.0245), FAIL], False, 206),
+    "noise hides far more than is looked for": ([undecided(1.01, 0.03)], False, 180),
+    "disturbance left it open": ([undecided(1.01, 0.03, in_doubt=True), FAIL], False, 206),
+    "ends that nearly differ": ([undecided(1.011, 0.015), FAIL], True, 206),
+    "ends that hardly differ": ([undecided(1.005, 0.015)], True, 180),
+    "ends that were disturbed": ([undecided(1.005, 0.015, in_doubt=True), FAIL], True, 206),
+    "ends that nearly differ and passed": ([passed(1.008), FAIL], True, 52),
+    "ends that nearly differ at first": ([passed(1.008), passed(1.002)], True, 52),
+    "ends that hardly differ and passed": ([passed(1.002)], True, 26),
+    "a commit that passed": ([passed(1.008)], False, 26),
+}
+
+
+@pytest.mark.parametrize(("gates", "ends", "launches"), GATES.values(), ids=GATES)
 def test_an_open_gate_is_measured_again_where_that_may_decide(gates, ends, launches):
     asked = []
 

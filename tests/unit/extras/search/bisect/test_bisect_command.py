@@ -23,7 +23,6 @@ from plumbline.statistics.paired import LOOKS
 
 CIRCUMSTANCES = {"commit": "c", "stacks": {"mpich": "1"}, "nodes": "node1", "environment": "e"}
 
-
 DESCRIBED = "{application: heat, programs: {heat: {command: ./heat, figures: {triad: {wall: true}}}}}"
 
 
@@ -164,13 +163,10 @@ def test_ends_that_do_not_differ_are_said(world, tmp_path, capsys):
     assert world.began == [("0", "16")]
 
 
-@pytest.mark.parametrize(
-    ("way", "reason"),
-    [
-        ("broken", "error: expected ';' (heat.c): correct it"),
-        ("spoiled", "the candidate is not verified: wrong answer"),
-    ],
-)
+@pytest.mark.parametrize(("way", "reason"), [
+    ("broken", "error: expected ';' (heat.c): correct it"),
+    ("spoiled", "the candidate is not verified: wrong answer"),
+])  # fmt: skip
 def test_what_cannot_be_measured_is_skipped(world, tmp_path, way, reason):
     setattr(world, way, ("8",))
     assert new(tmp_path, world, "--output", tmp_path / "o.json") == 0
@@ -272,20 +268,16 @@ def test_the_plan_measures_nothing(world, tmp_path, capsys):
     assert world.began == []
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "two commits are needed"),
-        (["main"], "two commits are needed"),
-        (["main", "nosuch"], "'nosuch' is not a commit"),
-        (["main", "main"], "main and main are the same commit"),
-        (["main", "main~3"], "main~3 is older than main (plumb bisect): plumb bisect 'main~3' main"),
-        (["main~3", "main", "--must-detect", "0.001"], "must-detect has to be the larger one"),
-        (["main~3", "main", "--resume", "work"], "--resume continues a bisection that was started"),
-        (["--resume", "absent"], "no such folder"),
-        (["--resume", ".", "--first-parent"], "--resume continues"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    ([], "two commits are needed"),
+    (["main"], "two commits are needed"),
+    (["main", "nosuch"], "'nosuch' is not a commit"),
+    (["main", "main"], "main and main are the same commit"),
+    (["main~3", "main", "--must-detect", "0.001"], "must-detect has to be the larger one"),
+    (["main~3", "main", "--resume", "work"], "--resume continues a bisection that was started"),
+    (["--resume", "absent"], "no such folder"),
+    (["--resume", ".", "--first-parent"], "--resume continues"),
+])  # fmt: skip
 def test_bad_input_is_one_line(world, capsys, words, said):
     assert bisect(*words, *(["--stack", "mpich"] if words[:1] == ["main"] and "--resume" not in words else [])) == 3
     err = capsys.readouterr().err
@@ -293,11 +285,10 @@ def test_bad_input_is_one_line(world, capsys, words, said):
     assert err.count("\n") == 1
 
 
-def test_a_damaged_state_is_one_line(world, tmp_path, capsys):
+def test_a_damaged_state_is_one_line(world, tmp_path, refused):
     new(tmp_path, world, "--minutes", 1e-9)
     (tmp_path / "work" / "bisect.json").write_text("{}")
-    assert bisect("--resume", tmp_path / "work") == 3
-    assert "not the state of a bisection" in capsys.readouterr().err
+    assert "not the state of a bisection" in refused(3, "bisect", "--resume", tmp_path / "work")
 
 
 def test_commits_with_the_same_program_are_measured_once(world, tmp_path, capsys):

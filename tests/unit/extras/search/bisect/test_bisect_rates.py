@@ -20,15 +20,12 @@ def repository(tmp_path_factory):
     return bisection.repository(tmp_path_factory.mktemp("rates"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "model", "number", "changed", "answer"),
-    [
-        ("one step of 3 %", "noisy", 8, [34], "34: 15 gates, 2124 launches"),
-        ("10 %, one commit in ten does not build", "noisy", 0, [9], "9+10+11: 10 gates, 666 launches"),
-        ("10 %, and a gain of 5 % that hides half of it", "quiet", 0, [4, 10], "4 10: 19 gates, 458 launches"),
-        ("one step of 1 %", "noisy", 0, [5], "none: 2 gates, 234 launches"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "model", "number", "changed", "answer"), [
+    ("one step of 3 %", "noisy", 8, [34], "34: 15 gates, 2124 launches"),
+    ("10 %, one commit in ten does not build", "noisy", 0, [9], "9+10+11: 10 gates, 666 launches"),
+    ("10 %, and a gain of 5 % that hides half of it", "quiet", 0, [4, 10], "4 10: 19 gates, 458 launches"),
+    ("one step of 1 %", "noisy", 0, [5], "none: 2 gates, 234 launches"),
+])  # fmt: skip
 def test_the_commits_that_change_something_are_named(repository, kind, model, number, changed, answer):
     """Noise that leaves gates open costs launches and not the answer; it hides a step of 1 %, and names no other."""
     commits, names = repository

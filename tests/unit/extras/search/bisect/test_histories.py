@@ -1,7 +1,5 @@
 """The real bisections of docs/bisect.md: what is called right, open and wrong, and what their histories are."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -15,26 +13,23 @@ LOSS_AND_GAIN = measured.Made({"loss": 10, "gain": -4}, frozenset())
 LOSS = measured.Made({"loss": 10}, frozenset({"broken"}))
 
 
-def document(*culprits: tuple[str, str]) -> dict[str, object]:
+def document(*culprits):
     """The JSON of a bisection that names commits, joined by +, each with a state."""
     found = [{"candidates": names.split("+"), "verdict": state} for names, state in culprits]
     return {"culprits": found, "answer": "\N{HORIZONTAL ELLIPSIS}"}
 
 
-@pytest.mark.parametrize(
-    ("culprits", "made", "answer"),
-    [
-        ([("loss", "FAIL")], LOSS, "right"),
-        ([("broken+loss", "FAIL")], LOSS, "right"),
-        ([("other+loss", "FAIL")], LOSS, "open"),
-        ([("loss", "INCONCLUSIVE")], LOSS, "open"),
-        ([("other", "INCONCLUSIVE")], LOSS, "open"),
-        ([], LOSS, "open"),
-        ([("loss", "FAIL"), ("other", "GAIN")], LOSS, "wrong"),
-        ([("loss", "FAIL"), ("gain", "GAIN")], LOSS_AND_GAIN, "right"),
-        ([("loss", "FAIL")], LOSS_AND_GAIN, "open"),
-    ],
-)
+@pytest.mark.parametrize(("culprits", "made", "answer"), [
+    ([("loss", "FAIL")], LOSS, "right"),
+    ([("broken+loss", "FAIL")], LOSS, "right"),
+    ([("other+loss", "FAIL")], LOSS, "open"),
+    ([("loss", "INCONCLUSIVE")], LOSS, "open"),
+    ([("other", "INCONCLUSIVE")], LOSS, "open"),
+    ([], LOSS, "open"),
+    ([("loss", "FAIL"), ("other", "GAIN")], LOSS, "wrong"),
+    ([("loss", "FAIL"), ("gain", "GAIN")], LOSS_AND_GAIN, "right"),
+    ([("loss", "FAIL")], LOSS_AND_GAIN, "open"),
+])  # fmt: skip
 def test_an_answer_is_right_open_or_wrong(culprits, made, answer):
     assert measured.judged(document(*culprits), made).partition(":")[0] == answer
 

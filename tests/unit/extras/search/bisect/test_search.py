@@ -30,9 +30,8 @@ def test_a_step_is_found_with_few_gates(history, place):
     assert found.is_complete
     (culprit,) = found.culprits
     assert culprit.comparison.ratio == pytest.approx(1.1)
-    assert re.fullmatch(
-        rf"[0-9a-f]{{12}} \({place}, 20..-..-..\) makes heat: time slower by 10 % \(9.9 % to 10 %\)", culprit.line
-    )
+    line = rf"[0-9a-f]{{12}} \({place}, 20..-..-..\) makes heat: time slower by 10 % \(9.9 % to 10 %\)"
+    assert re.fullmatch(line, culprit.line)
     assert len(judge.asked) <= 1 + 4 + 1 + 2
     assert (str(place - 1), str(place)) in judge.asked
 
@@ -50,18 +49,11 @@ def test_what_is_left_beside_the_culprit_is_told_where_it_is_little(history):
     assert found.rest == []
 
 
-def test_equal_ends_are_not_searched(history):
-    judge = Judge(history, stepped(16, {5: 1.1, 9: 1 / 1.1}))
-    found = judge.search("0", "16")
-    assert (found.ends.state, found.culprits, judge.asked) == ("PASS", [], [("0", "16")])
-
-
 @pytest.mark.parametrize("steps", [{3: 1.1, 11: 0.95}, {3: 0.95, 11: 1.1}, {4: 1.1, 5: 0.95}, {1: 0.95, 16: 1.1}])
 def test_a_gain_that_hides_a_part_of_a_loss_is_found(history, steps):
     found = Judge(history, stepped(16, steps)).search("0", "16")
-    assert sorted(named(history, found)) == sorted(
-        ([str(place)], "FAIL" if factor > 1 else "GAIN") for place, factor in steps.items()
-    )
+    wanted = [([str(place)], "FAIL" if factor > 1 else "GAIN") for place, factor in steps.items()]
+    assert sorted(named(history, found)) == sorted(wanted)
     gain = next(culprit for culprit in found.culprits if culprit.state == "GAIN")
     assert gain.line.endswith("makes heat: time faster by 5.0 % (4.9 % to 5.1 %)")
     assert gain.comparison.ratio == pytest.approx(0.95)
@@ -138,9 +130,8 @@ def test_a_range_is_searched_again_after_a_misjudged_step(history):
 def test_what_is_left_may_stay_unknown(history):
     found = Judge(history, stepped(16, {5: 1.1, 12: 1.02}), open_=[("5", "16")]).search("0", "16")
     assert named(history, found) == [(["5"], "FAIL")]
-    assert [line[-60:] for line in found.unknown] == [
-        "nothing is certain: INCONCLUSIVE: inconclusive because of a test"[-60:]
-    ]
+    (line,) = found.unknown
+    assert line.endswith(" is certain: INCONCLUSIVE: inconclusive because of a test")
     assert not found.is_complete
 
 
@@ -158,21 +149,14 @@ def merged(tmp_path_factory):
     return made
 
 
-def times_of(history, slow):
-    return {name: 1.1 if name in slow else 1.0 for name in history.names}
-
-
-@pytest.mark.parametrize(
-    ("slow", "culprit", "followed"),
-    [
-        (("b", "c", "merge", "3"), "b", "merge"),
-        (("2", "merge", "3"), "2", "2"),
-        (("merge", "3"), "merge", "merge"),
-        (("3",), "3", "3"),
-    ],
-)
+@pytest.mark.parametrize(("slow", "culprit", "followed"), [
+    (("b", "c", "merge", "3"), "b", "merge"),
+    (("2", "merge", "3"), "2", "2"),
+    (("merge", "3"), "merge", "merge"),
+    (("3",), "3", "3"),
+])  # fmt: skip
 def test_merges(merged, slow, culprit, followed):
-    judge = Judge(merged, times_of(merged, slow))
+    judge = Judge(merged, {name: 1.1 if name in slow else 1.0 for name in merged.names})
     assert named(merged, judge.search("0", "3")) == [([culprit], "FAIL")]
     assert named(merged, judge.search("0", "3", first_parent=True)) == [([followed], "FAIL")]
 

@@ -1,7 +1,5 @@
 """The measurement of docs/why.md with ten differences: what it calls right, open and wrong."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -15,24 +13,21 @@ import ten_differences as measured
 FLAG_AND_SETTING = measured.SEARCHES["flag and setting"]
 
 
-def document(*causes: tuple[str, str]) -> dict[str, object]:
+def document(*causes):
     """The JSON of a search that names causes, each with a state."""
     return {"causes": [{"cause": cause, "state": state} for cause, state in causes], "line": "why: …"}
 
 
-@pytest.mark.parametrize(
-    ("causes", "wanted", "answer"),
-    [
-        ([("build variables", "FAIL"), ("setting smsc", "FAIL"), ("code", "PASS")], FLAG_AND_SETTING, "right"),
-        ([("build variables", "FAIL"), ("setting smsc", "INCONCLUSIVE")], FLAG_AND_SETTING, "open"),
-        ([("build variables", "FAIL"), ("code", "FAIL"), ("setting smsc", "FAIL")], FLAG_AND_SETTING, "wrong"),
-        ([("code", "GAIN")], (frozenset({"code"}),), "wrong"),
-        ([("variables MODE and CHECKS", "FAIL")], (measured.PAIR,), "right"),
-        ([("variable MODE", "FAIL")], (measured.PAIR,), "wrong"),
-        ([], (), "right"),
-        ([("variable COLOUR", "FAIL")], (), "wrong"),
-    ],
-)
+@pytest.mark.parametrize(("causes", "wanted", "answer"), [
+    ([("build variables", "FAIL"), ("setting smsc", "FAIL"), ("code", "PASS")], FLAG_AND_SETTING, "right"),
+    ([("build variables", "FAIL"), ("setting smsc", "INCONCLUSIVE")], FLAG_AND_SETTING, "open"),
+    ([("build variables", "FAIL"), ("code", "FAIL"), ("setting smsc", "FAIL")], FLAG_AND_SETTING, "wrong"),
+    ([("code", "GAIN")], (frozenset({"code"}),), "wrong"),
+    ([("variables MODE and CHECKS", "FAIL")], (measured.PAIR,), "right"),
+    ([("variable MODE", "FAIL")], (measured.PAIR,), "wrong"),
+    ([], (), "right"),
+    ([("variable COLOUR", "FAIL")], (), "wrong"),
+])  # fmt: skip
 def test_an_answer_is_right_open_or_wrong(causes, wanted, answer):
     assert measured.judged(document(*causes), wanted).partition(":")[0] == answer
 

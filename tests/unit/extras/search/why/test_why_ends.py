@@ -19,10 +19,6 @@ from plumbline.records.launch import LoadedFile
 from plumbline.stacks import manifest as manifests
 
 
-def quiet(line):
-    """Say nothing."""
-
-
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
@@ -41,7 +37,7 @@ def record(number=1, stack="openmpi", host=None, **changes):
 
 
 def between(first, second, roots=False, trusted=False):
-    return ends.of_records(first, second, roots, quiet, trusted=trusted)
+    return ends.of_records(first, second, roots, lambda line: None, trusted=trusted)
 
 
 def test_each_member_that_differs_is_a_factor():
@@ -115,7 +111,7 @@ def test_mixtures_are_built_from_the_application_that_is_named(tmp_path, monkeyp
     monkeypatch.setattr(ends, "_built", lambda file, *_: asked.append(file))
     one = record(**built_here(), application=application())
     two = record(2, stack="other", **built_here(), application=application(CFLAGS="-O3"))
-    ends.of_records(one, two, False, quiet, tmp_path / "plumb.yaml")
+    ends.of_records(one, two, False, print, tmp_path / "plumb.yaml")
     assert asked == [tmp_path / "plumb.yaml"]
 
 
@@ -234,16 +230,13 @@ def test_what_cannot_be_set_is_said_apart(monkeypatch):
     assert with_root.host(0) == {"thp": "always"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({}, "do not differ in anything that can be set here"),
-        ({"test": "another"}, "do not measure the same"),
-        ({"nodes": 2}, "do not measure the same"),
-        ({"figures": [{"name": "triad", "metric": "copy", "where": {}}]}, "do not measure the same"),
-        ({"profiled": True}, "is a profile"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({}, "do not differ in anything that can be set here"),
+    ({"test": "another"}, "do not measure the same"),
+    ({"nodes": 2}, "do not measure the same"),
+    ({"figures": [{"name": "triad", "metric": "copy", "where": {}}]}, "do not measure the same"),
+    ({"profiled": True}, "is a profile"),
+])  # fmt: skip
 def test_what_is_no_pair_of_ends_is_one_line(changes, said):
     with pytest.raises(PlumbError, match=said):
         between(record(), record(2, **changes))

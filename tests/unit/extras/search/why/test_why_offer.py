@@ -19,9 +19,7 @@ def record(number, stack="openmpi", commit=None, **changes):
     return model.convert(made)
 
 
-@pytest.mark.parametrize(
-    ("sha256", "said"), [("2", f"plumb bisect {'a' * 40} {'b' * 40} --stack openmpi"), ("1", None)]
-)
+@pytest.mark.parametrize(("sha256", "said"), [("2", f"plumb bisect {'a' * 40} {'b' * 40} --stack"), ("1", None)])
 def test_kernels_that_were_rebuilt_are_of_commits(sha256, said):
     made = []
     for commit, digest in (("a", "1"), ("b", sha256)):
@@ -32,34 +30,25 @@ def test_kernels_that_were_rebuilt_are_of_commits(sha256, said):
     assert found is None if said is None else found.startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "said"),
-    [
-        ({}, {"stack": "mpich"}, None),
-        ({}, {"placement": "numa"}, None),
-        ({}, {"stack": "mpich", "placement": "numa"}, "plumb why 000000000001 000000000002"),
-        ({"settings": {"a": "1"}}, {"settings": {"a": "2", "b": "1"}}, "plumb why 000000000001 000000000002"),
-        (
-            {"commit": "1" * 40},
-            {"commit": "2" * 40},
-            f"plumb bisect {'1' * 40} {'2' * 40} --stack openmpi --test 'stream_threads(%|$)'",
-        ),
-        ({"stack": "m@123"}, {"stack": "m@456"}, "plumb bisect 123 456 --stack m --test 'stream_threads(%|$)'"),
-        ({"commit": "1" * 40}, {"commit": "2" * 40, "threads": 1}, "plumb why 000000000001 000000000002"),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "said"), [
+    ({}, {"stack": "mpich"}, None),
+    ({}, {"placement": "numa"}, None),
+    ({}, {"stack": "mpich", "placement": "numa"}, "plumb why 000000000001 000000000002"),
+    ({"settings": {"a": "1"}}, {"settings": {"a": "2", "b": "1"}}, "plumb why 000000000001 000000000002"),
+    ({"commit": "1" * 40}, {"commit": "2" * 40},
+     f"plumb bisect {'1' * 40} {'2' * 40} --stack openmpi --test 'stream_threads(%|$)'"),
+    ({"stack": "m@123"}, {"stack": "m@456"}, "plumb bisect 123 456 --stack m --test 'stream_threads(%|$)'"),
+    ({"commit": "1" * 40}, {"commit": "2" * 40, "threads": 1}, "plumb why 000000000001 000000000002"),
+])  # fmt: skip
 def test_the_command_fits_what_differs(first, second, said):
     assert cause_command(record(1, **first), record(2, **second)) == said
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "said"),
-    [
-        ({"commit": "1" * 40}, {"commit": "2" * 40}, "stream_threads(%|$)' --application 'a b/plumb.yaml'"),
-        ({"commit": "1" * 40}, {"commit": "2" * 40, "threads": 1}, "000000000002 --application 'a b/plumb.yaml'"),
-        ({"stack": "m@123"}, {"stack": "m@456"}, "stream_threads(%|$)'"),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "said"), [
+    ({"commit": "1" * 40}, {"commit": "2" * 40}, "stream_threads(%|$)' --application 'a b/plumb.yaml'"),
+    ({"commit": "1" * 40}, {"commit": "2" * 40, "threads": 1}, "000000000002 --application 'a b/plumb.yaml'"),
+    ({"stack": "m@123"}, {"stack": "m@456"}, "stream_threads(%|$)'"),
+])  # fmt: skip
 def test_the_command_names_the_application_that_was_named(first, second, said):
     assert cause_command(record(1, **first), record(2, **second), Path("a b/plumb.yaml")).endswith(said)
 

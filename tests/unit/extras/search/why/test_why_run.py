@@ -89,9 +89,8 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setattr(site, "load", lambda name: samples.site({}))
     monkeypatch.setattr(jobs, "needed", lambda part: False)
     monkeypatch.setattr(confirm, "installed", lambda record, kernels=True: record.stack.name)
-    monkeypatch.setattr(
-        session, "circumstances", lambda stacks, part=None: {"stacks": dict.fromkeys(stacks, "x"), "nodes": "n"}
-    )
+    now = lambda stacks, part=None: {"stacks": dict.fromkeys(stacks, "x"), "nodes": "n"}  # noqa: E731
+    monkeypatch.setattr(session, "circumstances", now)
     monkeypatch.setattr(driver, "prepare", made.prepare)
     monkeypatch.setattr(driver.pipeline, "launch", made.launch)
     monkeypatch.setattr(driver.figures, "settle", settle)
@@ -114,10 +113,7 @@ def search(
 ):
     folder = tmp_path / "why"
     if not folder.exists():
-        both = [
-            record(number, host, **one)
-            for number, (one, host) in enumerate(zip((first, second), hosts, strict=True), 1)
-        ]
+        both = [record(place, hosts[place - 1], **one) for place, one in enumerate((first, second), 1)]
         found = ends.of_records(*both, roots, lambda line: None)
         run.begin(folder, found, PairedRule(), 1, "triad", order)
     return Answer(run.resume(folder, minutes, say))
@@ -190,10 +186,7 @@ def test_an_interrupted_search_goes_on_where_it_was(world, tmp_path):
 
 @pytest.mark.parametrize(
     ("before", "after", "said"),
-    [
-        (r',"seal":"[0-9a-f]+"', "", "it has no seal any more"),
-        (r'"wall_s":1.0', '"wall_s":2.0', "damaged|changed"),
-    ],
+    [(r',"seal":"[0-9a-f]+"', "", "it has no seal any more"), (r'"wall_s":1.0', '"wall_s":2.0', "damaged|changed")],
 )
 def test_records_that_were_changed_end_the_search(world, tmp_path, before, after, said):
     search(tmp_path)
@@ -221,14 +214,11 @@ def test_the_minutes_are_those_of_the_ends_and_of_all_rounds_together(world, tmp
     assert 26 < world.started < 26 + 2 * 8
 
 
-@pytest.mark.parametrize(
-    ("minutes", "is_disturbed", "said"),
-    [
-        (0.1, False, "is not certain yet: 3 pairs: 13 are needed"),
-        (0.1, True, "this host cannot decide now: 6 of 6 launches were disturbed"),
-        (0.0, False, "is not certain yet: 0 pairs: 13 are needed"),
-    ],
-)
+@pytest.mark.parametrize(("minutes", "is_disturbed", "said"), [
+    (0.1, False, "is not certain yet: 3 pairs: 13 are needed"),
+    (0.1, True, "this host cannot decide now: 6 of 6 launches were disturbed"),
+    (0.0, False, "is not certain yet: 0 pairs: 13 are needed"),
+])  # fmt: skip
 def test_ends_for_which_time_is_up_are_undecided(world, tmp_path, monkeypatch, minutes, is_disturbed, said):
     monkeypatch.setattr(time, "monotonic", lambda: float(world.started))
     world.is_disturbed = is_disturbed
@@ -267,10 +257,7 @@ def test_equal_ends_end_the_search_and_say_what_was_not_set(world, tmp_path):
     world.effect = lambda variant, host: 1.0
     answer = search(tmp_path, hosts=({"kernel": "6.1"}, {"kernel": "6.2"}))
     assert answer.kind == "outside"
-    assert (
-        "the difference is not in what can be set; what differed and is not set here: host.kernel 6.1 → 6.2"
-        in answer.closing()
-    )
+    assert "not in what can be set; what differed and is not set here: host.kernel 6.1 → 6.2" in answer.closing()
     assert answer.outcome.attribution is None
 
 
@@ -289,11 +276,9 @@ def test_one_factor_is_measured_with_the_ends(world, tmp_path):
 
 
 def test_what_cannot_be_started_is_said(world, tmp_path):
-    world.fails = lambda variant: (
-        "no room for it" if variant.placement == "numa" and variant.settings["b"] == "1" else None
-    )
+    world.fails = lambda variant: "no room" if variant.placement == "numa" and variant.settings["b"] == "1" else None
     answer = search(tmp_path)
-    assert any("no room for it" in line for line in answer.notes())
+    assert any("no room" in line for line in answer.notes())
     assert "placement" in named(answer)
 
 
@@ -335,11 +320,9 @@ def test_a_factor_that_cannot_be_set_any_more_is_said_and_the_others_are_found(w
     with pytest.raises(Interrupted):
         search(tmp_path)
     world.stop_after = math.inf
-    world.fails = lambda variant: (
-        "no numa any more" if variant.settings["b"] == "1" and variant.placement == "numa" else None
-    )
+    world.fails = lambda variant: "no more" if variant.settings["b"] == "1" and variant.placement == "numa" else None
     answer = search(tmp_path)
-    assert any("no numa any more" in line for line in answer.notes())
+    assert any("no more" in line for line in answer.notes())
     assert "placement" in named(answer)
 
 
@@ -364,15 +347,11 @@ def test_the_command_says_it_and_ends_with_its_status(world, tmp_path, capsys):
     said = capsys.readouterr().out
     assert ["setting", "a", "1", "2", "here"] in [line.split() for line in said.splitlines()]
     assert "about 38 launches of the ends and 130 of 4 factors" in said
-    assert re.search(
-        r"^about (\d+ min )?\d+ s of launches of [0-9.]+ s, as the launches of 0{11}1 and 0{11}2$", said, re.M
-    )
+    assert re.search(r"^about (\d+ min )?\d+ s of launches of [0-9.]+ s, as the launches of 0+1 and 0+2$", said, re.M)
     files = [tmp_path / f"answer{ending}" for ending in (".json", ".md", ".html")]
     words = [word for file in files for word in ("--output", str(file))]
-    assert (
-        cli.main(["why", "aaaa", "bbbb", "--figure", "triad", "--work", str(tmp_path / "work"), "--seed", "1", *words])
-        == 0
-    )
+    words += ["--figure", "triad", "--work", str(tmp_path / "work"), "--seed", "1"]
+    assert cli.main(["why", "aaaa", "bbbb", *words]) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[-1] == json.loads(files[0].read_text())["line"]
     assert all(file.stat().st_size > 500 for file in files)
@@ -380,22 +359,16 @@ def test_the_command_says_it_and_ends_with_its_status(world, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["answer"] == "explained"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["aaaa"], "one side alone"),
-        (["aaaa", "bbbb", "--figure", "speed"], "'speed' is not a figure"),
-        (["--resume", "absent"], "no such folder"),
-        (["--resume", "x", "--test", "y"], "--resume continues a search"),
-        ([], "no gate ended with FAIL here"),
-        (["openmpi", "mpich", "--root"], "sides do not say how the host is set"),
-    ],
-)
-def test_bad_input_is_one_line_and_status_3(world, words, said, capsys):
-    assert cli.main(["why", *words]) == 3
-    err = capsys.readouterr().err
-    assert said in err
-    assert err.count("\n") == 1
+@pytest.mark.parametrize(("words", "said"), [
+    (["aaaa"], "one side alone"),
+    (["aaaa", "bbbb", "--figure", "speed"], "'speed' is not a figure"),
+    (["--resume", "absent"], "no such folder"),
+    (["--resume", "x", "--test", "y"], "--resume continues a search"),
+    ([], "no gate ended with FAIL here"),
+    (["openmpi", "mpich", "--root"], "sides do not say how the host is set"),
+])  # fmt: skip
+def test_bad_input_is_one_line_and_status_3(world, words, said, refused):
+    assert said in refused(3, "why", *words)
 
 
 def test_two_searches_in_one_folder_are_refused(world, tmp_path):
@@ -406,10 +379,7 @@ def test_two_searches_in_one_folder_are_refused(world, tmp_path):
 
 @pytest.mark.parametrize(("log", "commits"), [(0.1, "aaa bbb"), (-0.1, "bbb aaa")])
 def test_where_the_code_acts_the_next_command_finds_the_commit(log, commits):
-    ended = [
-        SimpleNamespace(test="heat", stack="mpich", application=SimpleNamespace(commit=commit))
-        for commit in ("aaa", "bbb")
-    ]
+    ended = [SimpleNamespace(test="heat", stack="mpich", application=SimpleNamespace(commit=c)) for c in ("aaa", "bbb")]
     factors = [SimpleNamespace(kind="code"), SimpleNamespace(kind="setting")]
     named = [SimpleNamespace(acts=True, members=(0,)), SimpleNamespace(acts=False, members=(1,))]
     answer = SimpleNamespace(

@@ -17,16 +17,13 @@ from promises import Promises
 TRUTHS = {truth.name: truth for truth in why.TRUTHS}
 
 
-@pytest.mark.parametrize(
-    ("truth", "noise", "launches"),
-    [
-        ("none acts", 0.05, 312),
-        ("one, 5 %", 0.01, 370),
-        ("one 20 % slower, one 10 % faster", 0.01, 354),
-        ("a pair, 20 %, and one, 10 %", 0.01, 494),
-        ("three together, 30 %", 0.01, 727),
-    ],
-)
+@pytest.mark.parametrize(("truth", "noise", "launches"), [
+    ("none acts", 0.05, 312),
+    ("one, 5 %", 0.01, 370),
+    ("one 20 % slower, one 10 % faster", 0.01, 354),
+    ("a pair, 20 %, and one, 10 %", 0.01, 494),
+    ("three together, 30 %", 0.01, 727),
+])  # fmt: skip
 def test_causes_are_named_and_nothing_else_is(truth, noise, launches):
     assert why.search(TRUTHS[truth], noise, 0) == (TRUTHS[truth].causes, launches)
 
