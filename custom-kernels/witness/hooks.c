@@ -223,8 +223,7 @@ int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *cpus)
     return status;
 }
 
-/* A program that asks for the handlers of waiting.c learns of the default: Python could not restore others.
- */
+/* Who asks for the handlers of waiting.c learns of the default: Python could not restore others. */
 int sigaction(int number, const struct sigaction *action, struct sigaction *before) {
     any_function real = find(&real_action, "sigaction");
     int status = real != NULL ? ((action_function)real)(number, action, before) : -1;

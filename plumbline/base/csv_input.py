@@ -88,13 +88,13 @@ def table(file: Path, label: str, forms: tuple[tuple[str, ...], ...]) -> Iterato
     """
     lines = rows(file, label)
     names = header(lines)
-    columns = _form(names, forms, file)
+    places = {name: names.index(name) for name in _form(names, forms, file)}
     where = ""
     for line, row in lines:
         where = f"{file}:{line}"
         if len(row) != len(names):
             raise PlumbError(f"{len(row)} cells under {len(names)} columns", where, "correct the row")
-        cells = {name: row[names.index(name)].strip() for name in columns}
+        cells = {name: row[place].strip() for name, place in places.items()}
         empty = next((name for name, cell in cells.items() if not cell), None)
         if empty:
             raise PlumbError(f"no {empty}", where, "fill the cell, or remove the row")

@@ -22,12 +22,6 @@ from plumbline.base import programs, surroundings
 
 #: a class of a regular expression: control characters, line ends, and marks that turn the direction of writing
 CONTROLS = r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]"
-#: those but line ends and tabs -> how they are shown
-_SHOWN = {
-    ord(sign): f"\\u{ord(sign):04x}"
-    for sign in re.findall(CONTROLS, "".join(map(chr, range(0x2070))))
-    if sign not in "\n\t"
-}
 #: characters that XML 1.0 excludes
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BOLD, _FAINT, _RED, _GREEN, _YELLOW = 1, 2, 31, 32, 33
@@ -47,6 +41,11 @@ _STYLES = (
 def steers(text: str) -> bool:
     """Whether ``text`` is more than a line that can be shown: it has a control character or a line end."""
     return bool(re.search(CONTROLS, text))
+
+
+def _visible(text: str) -> str:
+    """``text``, its control characters but line ends and tabs as JSON writes them."""
+    return re.sub(rf"(?![\n\t]){CONTROLS}", lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def on_a_line(text: str, instead: str = " ") -> str:
@@ -108,7 +107,7 @@ def progress(done: int, total: int, text: str) -> None:
     if room is not None:
         full = round(_BAR_LENGTH * done / total)
         line = f"[{'#' * full}{'.' * (_BAR_LENGTH - full)}] {done}/{total}  {text}"
-        _bar.show(line.translate(_SHOWN)[: room - 1])
+        _bar.show(_visible(line)[: room - 1])
 
 
 #: how a stream that lacks a character shows it; ``?`` has a meaning of its own in tables
@@ -150,7 +149,7 @@ class Screen:
 
 
 def _shown(text: str, with_colours: bool, room: int | None) -> str:
-    text = text.translate(_SHOWN)
+    text = _visible(text)
     if text.startswith(("{", "[")):  # JSON is for programs
         return text
     text = "\n".join(_wrapped(line, room) for line in text.split("\n"))
