@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections import Counter
@@ -31,18 +32,20 @@ def step_of(texts: Iterable[str]) -> float:
     0.1
     """
     try:
-        numbers = [Decimal(text.strip()) for text in texts]
-        computed = [len(number.as_tuple().digits) > KEPT and number % 1 != 0 for number in numbers]
-        rounded = [
-            Context(KEPT).plus(number).normalize() if many else number
-            for number, many in zip(numbers, computed, strict=True)
-        ]
-        exponents = [int(number.as_tuple().exponent) for number in rounded]
+        places = list(map(_last_place, texts))
     except (ArithmeticError, ValueError):
         return 0.0
-    if not exponents or not -300 < min(exponents) < 300:
-        return 0.0
-    return 10.0 ** min(exponents) * (ADDENDS if any(computed) else 1)
+    exponent = min((place for place, _ in places), default=300)
+    return 10.0**exponent * (ADDENDS if any(computed for _, computed in places) else 1) if abs(exponent) < 300 else 0.0
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _last_place(text: str) -> tuple[int, bool]:
+    """The power of ten of the last digit of a number, and whether it was computed."""
+    number = Decimal(text.strip())
+    is_computed = len(number.as_tuple().digits) > KEPT and number % 1 != 0
+    shown = Context(KEPT).plus(number).normalize() if is_computed else number
+    return int(shown.as_tuple().exponent), is_computed
 
 
 def resolution(values: Iterable[float], declared: float | None) -> float:

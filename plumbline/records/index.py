@@ -1,10 +1,11 @@
 """The index of the record files: a file of SQLite that tells a query which lines to read.
 
 It is never the truth. Each question first compares the states (inode, size, times) of the record files with those that
-the index has read, and reads what was added or changed since; what is gone leaves the index. A damaged index, and one
-of another version, is made anew. It lies in the results folder; where that cannot be written, or locked, or where more
-people could read the index than the records, in the user's cache, else in a temporary file, for one command. Few
-records need none on a disk.
+the index has read, and reads what was added or changed since; what is gone leaves the index. A question for few of many
+records looks at the states of their folders, which tell what was added, replaced or removed, and at those of the files
+of its answer. A damaged index, and one of another version, is made anew. It lies in the results folder; where that
+cannot be written, or locked, or where more people could read the index than the records, in the user's cache, else in a
+temporary file, for one command. Few records need none on a disk.
 
 A source is a session file, or its copy in a compacted file; of all sources with a name one is live: the session file,
 else that in the last compacted file. A line belongs to a source. It has a row (:class:`~plumbline.records.model.Row`)
@@ -47,6 +48,8 @@ Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 #: path of a record file below the results folder, and as :func:`plumbline.base.files.state`: inode, size, times in ns
 Entry: TypeAlias = tuple[bytes, int, int, int, int]
+#: path of a folder below the results folder; inode and times in ns
+Folder: TypeAlias = tuple[bytes, int, int, int]
 #: who may read a file: bits of its mode for group and others, and its group
 Readers: TypeAlias = tuple[int, int]
 
@@ -65,7 +68,7 @@ TURN, PAUSE = 5.0, 0.15
 BATCH, SHARE = 256_000_000, 16_000_000
 #: processes that read at once, at most: this one, which writes, is no faster
 AT_ONCE = 8
-#: known files from which on several processes look at their states
+#: known files from which on several processes look at their states, or none where few are wanted
 MANY = 20_000
 #: seconds after which progress is shown
 QUIET = 2.0
@@ -77,7 +80,7 @@ NONE = [-1] * len(SHARED)
 VALID, COMPARABLE, PLAIN = 1, 2, 4
 #: the state in a listing of a file to read again
 UNSETTLED = 0, 0, 0, 1
-_TABLES = """CREATE TABLE sites(name BLOB PRIMARY KEY, digest BLOB, listing BLOB);
+_TABLES = """CREATE TABLE sites(name BLOB PRIMARY KEY, digest BLOB, folders BLOB, listing BLOB);
 
 CREATE TABLE sources(id INTEGER PRIMARY KEY, site BLOB, path BLOB, file BLOB, live INTEGER);
 
@@ -137,11 +140,32 @@ _PARTS: dict[str, msgspec.msgpack.Decoder[Any]] = {name: msgspec.msgpack.Decoder
 _LISTING: msgspec.msgpack.Decoder[list[Entry]] = msgspec.msgpack.Decoder(list[Entry])
 
 
-class Listings(NamedTuple):
-    """Digests of the listings of some sites, and who may read their files."""
+class Folders(NamedTuple):
+    """The folders of a site, none while their states will not tell when their content is another; who may read them."""
 
-    digests: list[bytes]
+    states: list[Folder]
     readers: set[Readers]
+
+    def are_as_before(self) -> bool:
+        """Whether no file was added, replaced or removed since."""
+        return bool(self.states) and all(map(_is_as_before, self.states))
+
+
+_FOLDERS = msgspec.msgpack.Decoder(Folders)
+NO_FOLDERS = Folders([], set())
+
+
+def _is_as_before(folder: Folder) -> bool:
+    path, *state = folder
+    try:  # a network file system asks its server when it opens a folder
+        descriptor = os.open(place(path), os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        status = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    return state == [status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
 
 
 class Reading(NamedTuple):
@@ -159,31 +183,34 @@ class Reading(NamedTuple):
     unsettled: list[bytes]
 
 
-def ask(question: Callable[[Index], Answer], site: str | None = None, current: str | None = "-") -> Answer:
+def ask(
+    question: Callable[[Index], Answer], site: str | None = None, current: str | None = "-", *, few: bool = False
+) -> Answer:
     """The answer of ``question`` to the index of all record files, or of those of one site.
 
     ``current`` is the name of an index that was asked just before, and need not be compared with the files again; None
-    stands for whichever there is.
+    stands for whichever there is. A question for ``few`` of many records is answered from files whose folders are as
+    they were; it calls :meth:`Index.verify`.
     Raises :class:`PlumbError` if the files change all the time, or the results are not a folder.
     """
     if paths.results().exists() and not paths.results().is_dir():
         raise PlumbError("the results are not a folder", str(paths.results()), "name the folder of the records")
     for _ in range(sources.TRIES):
         try:
-            return _ask(question, site, current)
+            return _ask(question, site, current, few)
         except Vanished as error:
             last, current = error, "-"
     raise PlumbError(f"the records change while they are read: {last} was removed", str(paths.results()), "try again")
 
 
-def _ask(question: Callable[[Index], Answer], site: str | None, current: str | None) -> Answer:
+def _ask(question: Callable[[Index], Answer], site: str | None, current: str | None, few: bool) -> Answer:
     for name in _names(site):
         for _ in range(2):
             inode = _inode(name)
             try:
                 with _opened(name) as index:
                     if current not in (name, None):
-                        index.refresh(site)
+                        index.refresh(site, few)
                     return question(index)
             except sqlite3.OperationalError as error:  # no lock, no room, no permission
                 why: Exception = error
@@ -224,7 +251,8 @@ def _names(site: str | None) -> Iterator[str]:
 
 
 def _is_small(site: str | None) -> bool:
-    sizes = (size for name in ([os.fsencode(site)] if site else _sites()) for _, _, size, _, _ in _listing(name, set()))
+    names = [os.fsencode(site)] if site else _sites()
+    sizes = (size for name in names for _, _, size, _, _ in _listing(name, [], set()))
     return all(total <= SMALL for total in itertools.accumulate(sizes))
 
 
@@ -251,33 +279,45 @@ def _sites() -> list[bytes]:
         return []
 
 
-def _listing(site: bytes, readers: set[Readers]) -> Iterator[Entry]:
-    """Each record file of a site; adds who may read the files, and enter the folders, to ``readers``."""
-    root, folders = os.fsencode(paths.results()), [site]
-    while folders:
-        place = b"%b/%b" % (root, folders[-1])
-        prefix = folders.pop() + b"/" * bool(site)
-        with contextlib.suppress(PermissionError, FileNotFoundError, NotADirectoryError), os.scandir(place) as entries:
+def _listing(site: bytes, folders: list[Folder], readers: set[Readers]) -> Iterator[Entry]:
+    """Each record file of a site.
+
+    Adds the site's folders to ``folders``, and who may read the files, and enter the folders, to ``readers``.
+    """
+    root, waiting = os.fsencode(paths.results()), [site]
+    while waiting:
+        place = b"%b/%b" % (root, waiting[-1])
+        prefix = waiting.pop() + b"/" * bool(site)
+        with contextlib.suppress(PermissionError, FileNotFoundError, NotADirectoryError):
             if site:
-                folder = os.stat(place)  # noqa: PTH116 - bytes
-                readers.add(((folder.st_mode & 0o11) << 2, folder.st_gid))
-            for entry in entries:
-                path = prefix + entry.name
-                if path.endswith(b".jsonl") or _PART.search(path):
-                    try:
-                        status = entry.stat()
-                    except OSError:  # a link that leads nowhere
-                        yield path, 0, 0, 0, 0
-                    else:
-                        readers.add((status.st_mode & 0o44, status.st_gid))
-                        yield path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-                elif site and entry.is_dir(follow_symlinks=False):
-                    folders.append(path)
+                status = os.stat(place)  # noqa: PTH116 - bytes
+                folders.append((prefix[:-1], status.st_ino, status.st_mtime_ns, status.st_ctime_ns))
+                readers.add(((status.st_mode & 0o11) << 2, status.st_gid))
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    path = prefix + entry.name
+                    if path.endswith(b".jsonl") or _PART.search(path):
+                        try:
+                            status = entry.stat()
+                        except OSError:  # a link that leads nowhere
+                            yield path, 0, 0, 0, 0
+                        else:
+                            readers.add((status.st_mode & 0o44, status.st_gid))
+                            yield path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+                    elif site and entry.is_dir(follow_symlinks=False):
+                        waiting.append(path)
 
 
-def _listings(sites: Sequence[bytes]) -> Listings:
-    readers = set[Readers]()
-    return Listings([_digest(sorted(_listing(site, readers))) for site in sites], readers)
+def _listed(site: bytes) -> tuple[list[Entry], Folders]:
+    """The record files of a site, and its folders as they were before."""
+    states, readers, now = list[Folder](), set[Readers](), time.time_ns()
+    entries = sorted(_listing(site, states, readers))
+    return entries, Folders(states if all(now - max(times) > SETTLED for _, _, *times in states) else [], readers)
+
+
+def _listings(sites: Sequence[bytes]) -> list[tuple[bytes, Folders]]:
+    """The digest of the listing of each site, and its folders."""
+    return [(_digest(entries), folders) for entries, folders in map(_listed, sites)]
 
 
 def _digest(entries: list[Entry]) -> bytes:
@@ -403,6 +443,7 @@ class Index:
     def __init__(self, database: sqlite3.Connection, name: str) -> None:
         self.database, self.name = database, name
         self._parts: dict[int, Any] = {}
+        self._looks_at_folders = False
         database.execute("PRAGMA cache_size = -65536")
         database.execute("CREATE TEMP TABLE touched(path BLOB PRIMARY KEY)")
         database.execute("CREATE TEMP TABLE dropped(line INTEGER PRIMARY KEY)")
@@ -435,30 +476,61 @@ class Index:
                 self.database.execute("ROLLBACK")
             raise
 
-    def refresh(self, site: str | None) -> None:
-        """Read what was added or changed since it was read, all or of one site, and forget what is gone."""
-        known = dict(self.all("SELECT name, digest FROM sites"))
+    def refresh(self, site: str | None, few: bool) -> None:
+        """Read what was added or changed since it was read, all or of one site, and forget what is gone.
+
+        For ``few`` of many records files count as unchanged where their folders are: see :meth:`verify`.
+        """
+        known = {
+            name: (digest, _FOLDERS.decode(folders))
+            for name, digest, folders in self.all("SELECT name, digest, folders FROM sites")
+        }
         names = [os.fsencode(site)] if site else sorted(known.keys() | set(_sites()))
-        step = AT_ONCE if self._last("sources") > MANY else 1
-        shares = [names[first::step] for first in range(step)]
+        is_large = self._last("sources") > MANY
+        self._looks_at_folders = few and is_large
         readers, changed, began = set[Readers](), list[bytes](), time.monotonic()
-        for share, (digests, more) in zip(shares, _shared_out(_listings, shares, Listings), strict=True):
-            readers |= more
-            changed += [name for name, digest in zip(share, digests, strict=True) if known.get(name) != digest]
+        if self._looks_at_folders:
+            same = {name for name in names if name in known and known[name][1].are_as_before()}
+            readers.update(*(known[name][1].readers for name in same))
+            names = [name for name in names if name not in same]
+        step = AT_ONCE if is_large else 1
+        shares = [names[first::step] for first in range(step)]
+        listings = _shared_out(_listings, shares, list[tuple[bytes, Folders]])
+        for name, (digest, folders) in itertools.chain.from_iterable(map(zip, shares, listings)):
+            readers |= folders.readers
+            if name not in known or known[name][0] != digest:
+                changed.append(name)
+            elif is_large and folders.states and folders != known[name][1]:
+                with contextlib.suppress(sqlite3.OperationalError):  # it can only be read
+                    values = msgspec.msgpack.encode(folders), name
+                    self.database.execute("UPDATE sites SET folders = ? WHERE name = ?", values)
         self._protect(readers)
         try:
             for name in changed:
-                now = sorted(_listing(name, readers))
-                self._protect(readers)
+                now, folders = _listed(name)
+                self._protect(folders.readers)
                 left, turn = 1, began
                 while left:
-                    left = self._step(name, now)
+                    left = self._step(name, now, folders)
                     if time.monotonic() - turn > TURN:
                         time.sleep(PAUSE)
                         turn = time.monotonic()
                     _show(began, f"reading records of {os.fsdecode(name)}: {len(now) - left} of {len(now)} files")
         finally:
             _show(began, "")
+
+    def verify(self, paths_of_files: Iterable[bytes]) -> None:
+        """Raise Vanished if a record file, of which only the folder was looked at, is not as it was read."""
+        if not self._looks_at_folders:
+            return
+        for site, some in group((path.rpartition(b"/")[0].partition(b"/")[0], path) for path in paths_of_files).items():
+            known = set(_LISTING.decode(self.first("SELECT listing FROM sites WHERE name = ?", [site])))
+            for path in some:
+                with contextlib.suppress(OSError):
+                    if (path, *files.state(place(path))) in known:
+                        continue
+                self.forget(path)
+                raise Vanished(place(path))
 
     def _protect(self, readers: set[Readers]) -> None:
         """Let nobody read the index who cannot read all records; raises sqlite3.OperationalError if it is not ours."""
@@ -479,7 +551,7 @@ class Index:
     def _last(self, table: str) -> int:
         return self.first(f"SELECT max(id) FROM {table}") or 0  # noqa: S608 - a constant
 
-    def _step(self, site: bytes, now: list[Entry]) -> int:
+    def _step(self, site: bytes, now: list[Entry], folders: Folders) -> int:
         """Read some of the files that are ``now`` there and not known, in one transaction; how many are left."""
         with self._writing():
             listing = self.first("SELECT listing FROM sites WHERE name = ?", [site])
@@ -503,14 +575,15 @@ class Index:
             self.database.execute(_LIVE)
             self.database.execute("DELETE FROM touched")
             self.database.execute(_TWICE, [line])
-            self._keep(site, (old - gone).union(batch.values()))
+            is_last = len(new) == len(batch) and all(read == entry for entry, read in batch.items())
+            self._keep(site, (old - gone).union(batch.values()), folders if is_last else NO_FOLDERS)
         now[:] = [batch.get(entry, entry) for entry in now]
         return len(new) - len(batch)
 
-    def _keep(self, site: bytes, entries: Iterable[Entry]) -> None:
+    def _keep(self, site: bytes, entries: Iterable[Entry], folders: Folders = NO_FOLDERS) -> None:
         listing = sorted(entries)
-        values = [site, _digest(listing), msgspec.msgpack.encode(listing)]
-        self.database.execute("INSERT OR REPLACE INTO sites VALUES(?, ?, ?)", values)
+        values = [site, _digest(listing), msgspec.msgpack.encode(folders), msgspec.msgpack.encode(listing)]
+        self.database.execute("INSERT OR REPLACE INTO sites VALUES(?, ?, ?, ?)", values)
 
     def _add(self, site: bytes, reading: Reading) -> None:
         source, line = self._last("sources") + 1, self._last("lines") + 1

@@ -339,8 +339,9 @@ _DECODER = msgspec.json.Decoder(Record)
 _LAUNCH: Any = msgspec.defstruct(
     "_LAUNCH", [(name, msgspec.Raw) for name in ("disturbance", "measurements", "ranks")], bases=(Launch,), kw_only=True
 )
+_RAW = [(name, msgspec.Raw, msgspec.Raw()) for name in ("plan", "environment", "loaded", "hosts")]
 _BRIEF: Any = msgspec.json.Decoder(
-    msgspec.defstruct("_BRIEF", [("launches", list[_LAUNCH])], bases=(Record,), kw_only=True)
+    msgspec.defstruct("_BRIEF", [("launches", list[_LAUNCH]), *_RAW], bases=(Record,), kw_only=True)
 )
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 

@@ -106,10 +106,12 @@ def with_sums(where: Selection = ALL, newest: int | None = None) -> tuple[list[t
     def answer(index: Index) -> tuple[list[tuple[Row, str]], list[Damage]]:
         damages = _faults(index, where)
         end = ", l.record" if newest is None else f" DESC, l.record DESC LIMIT {newest}"
-        known = [(row, line.sum) for line, row in _rows(index, where, end=end) if where.admits(row)]
+        lines = [*_rows(index, where, end=end)]
+        index.verify({line.file for line, _ in lines})
+        known = [(row, line.sum) for line, row in lines if where.admits(row)]
         return known if newest is None else known[::-1], damages
 
-    return ask(answer, where.site)
+    return ask(answer, where.site, few=newest is not None)
 
 
 def each(where: Selection = ALL) -> tuple[Iterator[Row], list[Damage]]:
@@ -138,7 +140,7 @@ def count(where: Selection = ALL) -> int:
         _faults(index, where)
         return int(index.first(*_select(index, where, "count(*)")))
 
-    return ask(answer, where.site)
+    return ask(answer, where.site, few=True)
 
 
 def begins(variant: Variant, pattern: str) -> bool:
@@ -212,7 +214,7 @@ def named(prefix: str) -> tuple[list[str], list[Damage]]:
             damage for damage in damages if not damage.line or (damage.file, damage.line) in lines
         ]
 
-    return ask(answer)
+    return ask(answer, few=True)
 
 
 def collect(
@@ -235,7 +237,7 @@ def collect(
         ]
         return [item for _, _, item in sorted(answers, key=lambda item: item[:2]) if item is not None], damages
 
-    return ask(answer, where.site, current)
+    return ask(answer, where.site, current, few=only is not None)
 
 
 _COLUMNS = ", ".join(f"{'s' if name in ('path', 'file') else 'l'}.{name}" for name in Line._fields)

@@ -22,7 +22,7 @@ from plumbline.base import files, group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted
 from plumbline.commands import options
-from plumbline.commands.options import command, option
+from plumbline.commands.options import command, flag, option
 from plumbline.extras.publish import documents
 from plumbline.extras.publish.documents import slug
 from plumbline.records import notes, outcome, query, sources
@@ -40,6 +40,8 @@ Made = tuple[dict[str, Any], dict[str, Any]]
 #: a record's row, and its seal or the SHA-256 of its content
 Known = tuple[Row, str]
 TOP = "All systems"
+#: so many campaigns of a system get a page, unless more are wanted
+NEWEST = 30
 
 
 @dataclass
@@ -147,12 +149,17 @@ class System:
     """A site whose pages are made.
 
     ``problems`` are unreadable records and failed pages, in words; ``newest`` are the records of its newest campaign
-    whose figures may be compared. ``experiments``: their records are history too.
+    whose figures may be compared. ``experiments``: their records are history too. ``every``: each campaign gets a page,
+    not only the newest and those that have one; ``with_page`` are those that have one now,
+    ``without`` counts the others.
     """
 
     name: str
     folder: Folder
     experiments: bool = False
+    every: bool = False
+    with_page: set[str] = field(default_factory=set)
+    without: int = 0
     problems: list[str] = field(default_factory=list)
     newest: list[Known] = field(default_factory=list)
 
@@ -205,18 +212,31 @@ class System:
             f"{self.path}/index.html",
             {**documents.system(self.name, facts, sections, campaigns, newest), "trail": [[TOP, "../../index.html"]]},
         )
-        line = {"name": self.name, "href": f"{self.path}/index.html", "campaigns": len(campaigns), **facts}
+        line = {
+            "name": self.name,
+            "href": f"{self.path}/index.html",
+            "campaigns": len(campaigns),
+            "without": self.without,
+            **facts,
+        }
         if newest:
             line["newest"] = {**newest, "href": newest["href"] and f"{self.path}/{newest['href']}"}
         return line
 
     def _campaigns(self, known: list[Known]) -> list[dict[str, Any]]:
-        """A page for each campaign; their lines, the newest first."""
+        """A page for campaigns; the lines of all, the newest first."""
         lines = []
-        for name, records in group((name, item) for item in known if (name := item[0].campaign)).items():
+        by_name = group((name, item) for item in known if (name := item[0].campaign))
+        for age, (name, records) in enumerate(by_name.items(), 1 - len(by_name)):
             rows = [row for row, _ in records]
             path = f"campaigns/{slug(name)}.html"
-            facts = self._made(path, *self._campaign(name, records))
+            facts = None
+            if self.every or age > -NEWEST or f"{self.path}/{path}" in self.folder.known:
+                facts = self._made(path, *self._campaign(name, records))
+            else:
+                self.without += 1
+            if facts:
+                self.with_page.add(name)
             known_as = outcome.standing(self.name, name)
             lines.append(
                 {
@@ -253,7 +273,8 @@ class System:
         for name, records in sorted(group((item[0].variant.test, item) for item in known).items()):
             path = f"tests/{slug(name)}.html"
             rows = [row for row, _ in records]
-            inputs = [[total for _, total in records], documents.notes_json(noted)]
+            with_page = sorted(self.with_page.intersection(row.campaign for row in rows if row.campaign))
+            inputs = [[total for _, total in records], documents.notes_json(noted), with_page]
             facts = self._made(path, inputs, functools.partial(self._series, name, rows, noted))
             line = {"name": name, "href": None if facts is None else path, "records": len(rows), "time": rows[-1].time}
             summary = facts or {"series": 0, "worse": 0, "better": 0, "changes": [], "newest": None}
@@ -261,7 +282,8 @@ class System:
         return lines
 
     def _series(self, name: str, rows: list[Row], noted: list[Note]) -> Made:
-        composed, odd = without_odd(lambda some, _: documents.series(name, some, noted, self._trail("../")), rows)
+        trail, with_page = self._trail("../"), self.with_page
+        composed, odd = without_odd(lambda some, _: documents.series(name, some, noted, trail, with_page), rows)
         return composed[0], {**composed[1], "odd": [str(item) for item in odd]}
 
     def _name(self, odd: Iterable[Any]) -> None:
@@ -299,6 +321,7 @@ def _when(line: dict[str, Any]) -> str:
         "folder", "output folder: new, empty, or of an earlier plumb publish", type=files.OutputFolder, metavar="DIR"
     ),
     options.option("--site", "only this site, in a folder of its own (default: all)"),
+    flag("--all", f"a page for every campaign (default: for the newest {NEWEST} of a site, and those that have one)"),
     options.experiments(),
 )
 def run_publish(args: argparse.Namespace) -> int:
@@ -312,7 +335,7 @@ def run_publish(args: argparse.Namespace) -> int:
     with opened(args.folder) as pages:
         try:
             for name in names:
-                machine = System(name, pages, args.experiments)
+                machine = System(name, pages, args.experiments, args.all)
                 if line := machine.publish():
                     lines.append(line)
                 problems += machine.problems
@@ -329,5 +352,7 @@ def run_publish(args: argparse.Namespace) -> int:
     kept = len(pages.pages) - pages.rendered
     print(f"{counted(len(lines), 'system')}, {counted(sum(line['campaigns'] for line in lines), 'campaign')}")
     print(f"{counted(pages.rendered, 'page')} rendered, {kept} unchanged, {counted(pages.removed, 'file')} removed")
+    if without := sum(line["without"] for line in lines):
+        print(f"{counted(without, 'earlier campaign')} without a page: --all makes it")
     print(f"published: {pages.root / 'index.html'} ({total / 1e6:.1f} MB in all)")
     return 1 if problems else 0

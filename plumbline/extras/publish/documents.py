@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -63,11 +63,18 @@ def counts(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def series(
-    name: str, rows: Sequence[Row], notes: Sequence[Note], trail: list[list[str]]
+    name: str, rows: Sequence[Row], notes: Sequence[Note], trail: list[list[str]], with_page: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The page of a test: its series with change points and notes; and its changes, for the system's page."""
+    """The page of a test: its series with change points and notes; and its changes, for the system's page.
+
+    ``with_page``: the campaigns to whose pages dots lead.
+    """
     trend = history.history(rows, notes, MOST_POINTS, least=1)
-    targets = {row.id: f"../campaigns/{slug(row.campaign)}.html#record-{row.id}" for row in rows if row.campaign}
+    targets = {
+        row.id: f"../campaigns/{slug(campaign)}.html#record-{row.id}"
+        for row in rows
+        if (campaign := row.campaign) and campaign in with_page
+    }
     changes = [
         {
             "series": judged.subject,
@@ -82,7 +89,7 @@ def series(
         "title": f"{name}: history",
         "heading": name,
         "trail": trail,
-        "sections": [history.section(trend, targets, "is of no campaign: plumb show")],
+        "sections": [history.section(trend, targets, "has no page here: plumb show")],
     }
     directions = Counter(change["direction"] for change in changes)
     facts = {

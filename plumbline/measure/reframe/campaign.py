@@ -323,16 +323,21 @@ def left(ended: Sequence[Case], total: int, earlier: Sequence[Sequence[tuple[str
 def left_in_rounds(ended: Sequence[Case], total: int, tests: Tests) -> float:
     """Seconds that the rest takes: each case as in the rounds before, in the first round by ``expected_s``.
 
+    Where the first cases took longer than expected the others count as slower the more there were.
+
     >>> lab, case = Tests([], "lab", [], rounds=2, expected_s=80), Case("OK", "a", seconds=10)
     >>> left_in_rounds([case], 4, lab), left_in_rounds([case, replace(case, label="b"), case], 4, lab)
     (70.0, 10.0)
+    >>> left_in_rounds([replace(case, seconds=60)], 8, replace(lab, expected_s=160))  # a quarter of the first round
+    240.0
     """
     ran = [(case.label, case.seconds) for case in ended]
     waiting = {label: tests.rounds - number for label, number in Counter(label for label, _ in ran).items()}
-    unseen, spent = total // tests.rounds - len(waiting), sum(seconds for _, seconds in ran)
+    each, expected = total // tests.rounds, tests.expected_s / tests.rounds
+    unseen, spent = each - len(waiting), sum(seconds for _, seconds in ran)
     usual = {}
     if unseen > 0:
-        usual[""] = max((tests.expected_s / tests.rounds - spent) / unseen, spent / len(ran))
+        usual[""] = max((expected - spent) / unseen, expected / each + (spent - len(ran) * expected / each) / each)
         waiting[""] = tests.rounds * unseen
     return units.time_left(ran, waiting, usual)
 

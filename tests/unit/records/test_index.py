@@ -160,6 +160,70 @@ def test_files_that_change_are_read_again(results, monkeypatch):
     assert [row.id for row in query.records()[0]] == [f"{4:012x}"]
 
 
+@pytest.fixture
+def stated(results, monkeypatch):
+    """The record files whose states a question looks at, of many."""
+    monkeypatch.setattr(index, "MANY", 0)
+    monkeypatch.setattr(index, "AT_ONCE", 1)
+    for site in ("a", "b"):
+        for number in range(9):
+            put(f"{site}{number}", 10 * ord(site) + number, site=site, time=f"2026-11-0{number + 1}T00:00:00.000Z")
+    names, listing, state = set(), index._listing, index.files.state
+    monkeypatch.setattr(index, "_listing", lambda *words: [names.add(e[0]) or e for e in listing(*words)])
+    monkeypatch.setattr(index.files, "state", lambda file: names.add(os.fsencode(file.name)) or state(file))
+
+    def asked(question):
+        names.clear()
+        answer = question()
+        return answer, len(names)
+
+    query.records()
+    query.records()
+    return asked
+
+
+def test_a_question_for_few_of_many_records_looks_at_folders(results, stated, monkeypatch):
+    assert stated(lambda: query.records(newest=3)[0][-1].time[:10]) == ("2026-11-09", 3)
+    assert stated(query.count) == (18, 0)
+    assert stated(lambda: query.find("last").id)[1] == 1
+    assert stated(query.records)[1] == 18
+    put("b9", 5, site="b", time="2026-11-10T00:00:00.000Z")
+    assert stated(lambda: query.records(newest=1)[0][0].id) == (f"{5:012x}", 11)
+    assert stated(lambda: query.records(newest=1)[0][0].id) == (f"{5:012x}", 1)
+    (results / "b" / "b9.jsonl").unlink()
+    assert stated(query.count) == (18, 9)
+    put("c0", 7, site="c")
+    assert stated(query.count) == (19, 1)
+    compact.compact("b", remove=True)
+    assert stated(query.count)[0] == 19
+    assert_right(monkeypatch)
+
+
+def test_of_many_records_a_file_edited_in_place_is_read_again_when_it_is_wanted(results, stated):
+    file = results / "a" / "a8.jsonl"
+    text = file.read_text()
+    file.write_text(text.replace('"verified":true', '"verified":trux'))
+    rows, damages = query.records(newest=1)
+    assert rows[0].session == "b8"
+    rows, damages = query.records(newest=2)
+    assert ([row.session for row in rows], [damage.file for damage in damages]) == (["b7", "b8"], [file])
+
+
+def test_a_folder_that_changed_just_now_is_listed_again(results, stated, monkeypatch):
+    monkeypatch.setattr(index, "SETTLED", 10**15)
+    put("b9", 5, site="b")
+    for _ in range(2):
+        assert stated(query.count) == (19, 10)
+
+
+def test_an_index_that_can_only_be_read_answers(results, stated, monkeypatch):
+    (results / "a" / "notes.ndjson").touch()
+    with closing(sqlite3.connect(results / index.NAME)) as database:
+        database.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(index, "PATIENCE", 0.01)
+        assert query.count() == 18
+
+
 def test_a_file_that_changed_behind_its_state_is_read_again(results, monkeypatch):
     """Bits of a disk that turn change no time: the record is damaged as soon as it is wanted."""
     file, real = put("s1", 1), index._listing

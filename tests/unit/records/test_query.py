@@ -248,8 +248,8 @@ def test_a_file_that_vanishes_while_reading_is_looked_for_anew(results, monkeypa
     put(results, [[record()], [record(id="1" * 12)]])
     real, calls = index._listing, []
 
-    def stale(site, readers):
-        entries = list(real(site, readers))
+    def stale(site, *words):
+        entries = list(real(site, *words))
         calls.append(site)
         if len(calls) == 2:
             (results / "local" / "s1.jsonl").unlink()

@@ -13,6 +13,7 @@ from published import shown
 from samples import launch, record
 
 from plumbline.commands import cli
+from plumbline.extras.publish import command
 from plumbline.records import compact, index, notes, outcome
 from plumbline.show.pages import BESIDE
 
@@ -67,10 +68,13 @@ def test_every_page_is_there_and_every_link_leads_to_one(results, root, capsys):
     charts = pieces.blocks(series, "chart")
     for chart in charts:
         for row, target in zip(chart["rows"], chart["targets"], strict=True):
+            if target is None:  # of an early campaign, which has no page
+                continue
             page, _, record = target.partition("#record-")
             assert record == row[2]
             assert (root / "systems/local/tests" / page).is_file()
     assert sum(len(chart["points"]) for chart in charts) == sum(len(chart["rows"]) for chart in charts)
+    assert len([*filter(None, (target for chart in charts for target in chart["targets"]))]) > command.NEWEST
     assert sorted(len(chart["rows"]) for chart in charts) == [*[1] * 29, 41]
 
 
@@ -134,6 +138,25 @@ def test_nothing_hostile_is_markup_in_any_page(results, root):
         assert re.findall("<script[^>]*>", text)[1:] == re.findall(
             r'<script src="[^"]+/assets/[a-z]+-[0-9a-f]+\.js">', text
         ) or (file == root / "index.html")
+
+
+def test_the_newest_campaigns_get_pages_and_those_that_have_one_keep_it(results, root, capsys, monkeypatch):
+    monkeypatch.setattr(command, "NEWEST", 2)
+
+    def published(*words):
+        assert cli.main(["publish", *words, str(root)]) == 0
+        return sorted(file.stem for file in root.rglob("campaigns/*.html")), capsys.readouterr().out
+
+    for number in range(1, 5):
+        put(results, f"s{number}", numbered(number))
+    pages, text = published()
+    assert (pages, "2 earlier campaigns without a page: --all makes it" in text) == (["c3", "c4"], True)
+    assert '"c1"' in json.dumps(shown(root / "systems/local/index.html"))
+    put(results, "s5", numbered(5))
+    assert published()[0] == ["c3", "c4", "c5"]
+    pages, text = published("--all")
+    assert (pages, "without a page" in text) == (["c1", "c2", "c3", "c4", "c5"], False)
+    assert published()[0] == pages
 
 
 def test_what_did_not_change_is_not_made_again(results, root, capsys):
