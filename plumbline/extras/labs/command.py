@@ -167,8 +167,10 @@ def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Da
         query.require(replace(where, test=None))
     newest = rows[-1].id if rows else ""
     outputs = [
-        evidence.not_run(entry)
-        if (args.recorded and entry.measures) or (RECORD in entry.command and not newest)
+        evidence.not_run(entry, UNRECORDED)
+        if args.recorded and entry.measures
+        else evidence.not_run(entry)
+        if RECORD in entry.command and not newest
         else evidence.run_printed(entry, newest)
         for entry in lab.prints
     ]
@@ -189,6 +191,8 @@ def _write(shown: Sequence[Done], args: argparse.Namespace) -> None:
         files.write("the hand-out", args.handout, pages.render(handout(done)))
 
 
+#: why a command of a lab has no output
+UNRECORDED = "records do not keep its output; without --recorded it is measured"
 #: labels of the lines of a row that are not of a publication
 HERE, RATIO = "here", "here / published"
 #: characters of a line of sentences

@@ -369,12 +369,12 @@ class Output:
     findings: list[LessonFinding]
 
 
-def not_run(printed: Printed) -> Output:
-    """The published output of a command, and that nothing was measured."""
+def not_run(printed: Printed, reason: str = "") -> Output:
+    """The published output of a command, and that nothing was measured, and why."""
     return Output(
         shlex.join(printed.command),
         _with_published("", printed),
-        [LessonFinding(says, MISSING, 0) for says in printed.lines.values()],
+        [LessonFinding(says, MISSING, 0, reason=reason) for says in printed.lines.values()],
     )
 
 

@@ -364,7 +364,9 @@ def test_a_lab_without_records_shows_what_was_published(alone, capsys):
 
 def test_what_a_document_printed_is_shown_without_measuring(alone, capsys):
     assert cli.main(["lab", "D6", "--recorded"]) == 0
-    assert "published:\nTask  AppTime" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "published:\nTask  AppTime" in output
+    assert output.endswith("\nno figures here: records do not keep its output; without --recorded it is measured\n")
 
 
 def test_records_of_a_stack_that_is_not_installed_are_shown(alone, monkeypatch, capsys):
