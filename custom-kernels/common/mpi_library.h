@@ -17,7 +17,7 @@ struct abi {
 
 #define WORD(pointer) ((uint64_t)(uintptr_t)(pointer))
 
-/* A variable of the MPI library; NULL: it has none of that name. */
+/* A variable or function of the MPI library, as the program gets it; NULL: there is none of that name. */
 void *mpi_variable(const char *name);
 /* The binary interface of the library that `function` belongs to; all zero: it is not known. */
 struct abi mpi_abi(any_function function);

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 struct preload preload;
@@ -57,7 +59,24 @@ void preload_name(char path[PRELOAD_PATH_BYTES], const char *ending) {
              (long)preload.owner, ending);
 }
 
+void preload_hold(struct preload_held *held) {
+    sigset_t pending;
+    sigemptyset(&held->too_large);
+    sigaddset(&held->too_large, SIGXFSZ);
+    held->pending = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
+    pthread_sigmask(SIG_BLOCK, &held->too_large, &held->mask);
+}
+
+void preload_release(const struct preload_held *held) {
+    const struct timespec now = {0, 0};
+    while (!held->pending && sigtimedwait(&held->too_large, NULL, &now) < 0 && errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &held->mask, NULL);
+}
+
 bool preload_write(const char *path, const char *temporary, int (*write_document)(int fd)) {
+    struct preload_held held;
+    preload_hold(&held);
     int saved = errno, fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int fault = fd < 0 ? errno : write_document(fd);
     if (fd >= 0 && close(fd) != 0 && fault == 0)
@@ -68,6 +87,7 @@ bool preload_write(const char *path, const char *temporary, int (*write_document
         unlink(temporary);
     if (fault != 0 && fault != ECANCELED)
         preload_complain("cannot write %s: %s", path, strerror(fault));
+    preload_release(&held);
     errno = saved;
     return fault == 0;
 }

@@ -3,6 +3,7 @@
 #ifndef PLUMB_PRELOAD_H
 #define PLUMB_PRELOAD_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -24,6 +25,13 @@ bool preload_start(const char *folder);
 bool preload_is_mine(void);
 /* DIRECTORY/HOST.PID and `ending`. */
 void preload_name(char path[PRELOAD_PATH_BYTES], const char *ending);
+/* Between the two, a write beyond RLIMIT_FSIZE is an error, and no SIGXFSZ ends the program. */
+struct preload_held {
+    sigset_t too_large, mask;
+    bool pending;
+};
+void preload_hold(struct preload_held *held);
+void preload_release(const struct preload_held *held);
 /* `write_document` gives 0 or an errno; ECANCELED: the file is not wanted any more. The file appears complete
  * under its name or not at all; false, after a line on stderr, if it does not. Keeps errno. */
 bool preload_write(const char *path, const char *temporary, int (*write_document)(int fd));

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +12,14 @@
 
 typedef int (*flag_function)(int *);
 typedef int (*size_function)(void *comm, int *size);
+typedef int (*set_function)(void *session, const char *name, uint64_t *group);
+typedef int (*free_function)(uint64_t *group);
 
 static int world;
-static bool called; /* a function of MPI was, and found */
+static bool called;         /* a function of MPI was, and found */
+static atomic_int sessions; /* that are open */
+static bool had_session;
+static bool has_world; /* MPI_Init was called: Intel MPI's MPI_Initialized is true in a session, too */
 
 any_function library_function(const char *name) {
     char profiling[40] = {name[0] == 'M' ? 'P' : 'p'};
@@ -42,22 +48,51 @@ static bool answers_yes(const char *name) {
 
 /* PMPI: a tool that is linked or preloaded has MPI_Initialized too, and may count its calls. */
 bool library_initialised(void) {
-    return answers_yes("PMPI_Initialized");
+    return had_session || answers_yes("PMPI_Initialized");
 }
 
 bool library_running(void) {
-    return library_initialised() && !answers_yes("PMPI_Finalized");
+    return atomic_load(&sessions) > 0 || (answers_yes("PMPI_Initialized") && !answers_yes("PMPI_Finalized"));
 }
 
 /* A handle of 4 bytes is passed in the same register as one of 8. */
 void library_note(void) {
     int saved = errno;
+    has_world = true;
     any_function size = next_function("PMPI_Comm_size");
     struct abi abi = mpi_abi(size);
     if (world == 0 && abi.world != 0 && library_running() &&
         ((size_function)size)((void *)(uintptr_t)abi.world, &world) != 0)
         world = 0;
     errno = saved;
+}
+
+/* Where there is no MPI_COMM_WORLD: the standard has the set of its processes in every session. */
+static void note_set(const void *session) {
+    any_function set = next_function("PMPI_Group_from_session_pset");
+    any_function size = next_function("PMPI_Group_size"), release = next_function("PMPI_Group_free");
+    unsigned bytes = set == NULL ? 0 : mpi_abi(set).handle;
+    uint64_t handle = 0, group = 0;
+    if (world != 0 || bytes == 0 || size == NULL || release == NULL)
+        return;
+    memcpy(&handle, session, bytes);
+    if (((set_function)set)((void *)(uintptr_t)handle, "mpi://WORLD", &group) != 0)
+        return;
+    if (((size_function)size)((void *)(uintptr_t)group, &world) != 0)
+        world = 0;
+    ((free_function)release)(&group);
+}
+
+bool library_opened(const void *session) {
+    bool first = atomic_fetch_add(&sessions, 1) == 0 && !has_world;
+    had_session = true;
+    if (first)
+        note_set(session);
+    return first;
+}
+
+bool library_closes(void) {
+    return atomic_fetch_sub(&sessions, 1) == 1 && !has_world;
 }
 
 void library_forget(void) {

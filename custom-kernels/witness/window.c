@@ -227,7 +227,9 @@ void window_write(struct json *out) {
     json_seconds(out, "wall_s", end.wall - begin.wall);
     json_seconds(out, "cpu_s", end.cpu - begin.cpu);
     json_seconds(out, "delay_s", longest_delay / 1000);
-    json_seconds(out, "clock_s", end.wall - begin.wall + clocks_error(&begin.clocks, &end.clocks));
+    const char *clock;
+    json_seconds(out, "clock_s", end.wall - begin.wall + clocks_error(&begin.clocks, &end.clocks, &clock));
+    json_text(out, "clock", clock);
     if (rank_is_first_of_host())
         write_host(out);
     json_close(out, '}');

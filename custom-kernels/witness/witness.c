@@ -83,6 +83,7 @@ static __attribute__((constructor)) void start(void) {
         threads_start(plan);
         scheduling_start();
         usage_start(preload.owner == root);
+        clocks_find(false);
         window_begin();
         if (preload.owner == root)
             waiting_start();
@@ -152,10 +153,13 @@ static bool is_wanted(void) {
     if (cpu_microseconds() + cpu_time(&children) < WORKED_MICROSECONDS)
         return false;
     snprintf(path, sizeof path, "%s/.count", preload.directory);
+    struct preload_held held;
+    preload_hold(&held);
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     bool room = fd >= 0 && write(fd, ".", 1) == 1 && fstat(fd, &count) == 0 && count.st_size <= most;
     if (fd >= 0)
         close(fd);
+    preload_release(&held);
     return room;
 }
 

@@ -69,13 +69,16 @@ void hooks_watch_threads(void);
 
 /* The MPI library's function; NULL, after a line on stderr, where none is loaded. */
 any_function library_function(const char *name);
-/* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
- * language and however it was loaded; false without one. */
+/* Did this process call MPI_Init or MPI_Session_init? Of the first, the library itself is asked
+ * (MPI_Initialized), which knows it for every language and however it was loaded; false without one. */
 bool library_initialised(void);
-/* Between MPI_Init and MPI_Finalize. */
+/* Between MPI_Init and MPI_Finalize, or in a session. */
 bool library_running(void);
 /* Asks for the number of ranks in MPI_COMM_WORLD, between MPI_Init and MPI_Finalize. */
 void library_note(void);
+/* `session` was made, or one is about to be finalised. True: MPI begins, or ends, with it. */
+bool library_opened(const void *session);
+bool library_closes(void);
 /* In a forked child: forgets the number, which is the parent's. */
 void library_forget(void);
 void library_write(struct json *out, bool forked);
@@ -106,16 +109,18 @@ const struct call *calls_last(const char *function);
 
 /* clock.c */
 
-#define CLOCKS 3
+#define CLOCKS 7
 /* What the kernel's monotonic clock and the program's clocks said at one moment; microseconds. */
 struct clocks {
     long long before, after;
     long long program[CLOCKS];
 };
 long long kernel_microseconds(clockid_t clock);
+/* Looks up OpenMP's clock and, once MPI is initialised (`mpi`), that of MPI. */
+void clocks_find(bool mpi);
 void clocks_read(struct clocks *clocks);
-/* By how much one of the program's clocks passed less (below 0) or more time than the kernel's. */
-long long clocks_error(const struct clocks *begin, const struct clocks *end);
+/* By how much the worst of the program's clocks passed less (below 0) or more time than the kernel's. */
+long long clocks_error(const struct clocks *begin, const struct clocks *end, const char **name);
 
 /* mapped_memory.c, usage.c, rank.c, objects.c: one key of the document each. */
 

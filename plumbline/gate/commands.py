@@ -51,6 +51,8 @@ LIMIT_S = 86_400.0
 NO_WITNESS = "the witness cannot be loaded (linked statically, Go, or started with more rights)"
 #: placement of a command that is started as it is
 FREE = "none"
+#: the figure that the command itself does not measure
+TIME = "time"
 #: quoted parts of a command, and what else only a shell reads
 _OF_SHELL = re.compile(
     r"""'[^']*'|\\.|"(?!\$\{?[A-Za-z_]\S*")(?:\\.|[^"\\])*"|([|&;<>]+|\$(?:\{?[A-Za-z_]\w*\}?|\()|`)""", re.DOTALL
@@ -78,7 +80,7 @@ def begin(
     ``points`` are the commands of both sides at the points of a curve, by name; none: ``both`` as they are. Raises
     :class:`PlumbError` for a side that is no command, and for a program that is not there.
     """
-    name, figure = store.new_session(), "time" if rule.wall else "figure"
+    name, figure = store.new_session(), TIME if rule.wall else "figure"
     context = {"rules": msgspec.to_builtins(Rules(figures={figure: rule})), "folder": str(Path.cwd())}
     couples = []
     for point, commands in (points or {"": both}).items():
@@ -179,8 +181,11 @@ class CommandBench(GateBench):
             ranks=[processes.rank_seen(item) for item in seen], waiting=ended.waiting or None,
             half=processes.half_seen(seen) if part and seen else None,
         )  # fmt: skip
-        if not is_free and not unproven:
-            launch.reasons += compare.compare(plan, seen, {seen[0].host: 1}, binds="ranks")
+        launch.reasons += (
+            compare.compare(plan, seen, {seen[0].host: 1}, binds="ranks") if not (is_free or unproven)
+            else [fault for item in seen for fault in compare.clock_faults(item, "the command")
+                  if variant.figures[0].name != TIME]
+        )  # fmt: skip
         if files.sha256_once(file := Path(record.benchmark.file)) != record.benchmark.sha256:
             launch.reasons.append(f"{file} changed since the gate began")
         launch.reasons += _read(launch, variant, ended.ran_s, folder)

@@ -59,10 +59,10 @@ _MAKERS = {kind: maker for family in TABLE.values() for kind, maker in family.la
 
 #: the programs by which launchers reach other hosts and start ranks there
 REACHING = frozenset((*schedulers.REMOTE.programs, "rsh", "prted", "orted", "hydra_pmi_proxy", "hydra_bstrap_proxy"))
-#: launcher, as the kernel names its program -> what to write for it
+#: launcher, as the kernel names its program or as a scheduler's is written -> what to write for it
 WORDS = {
     **{program: words for family in TABLE.values() for program, words in family.launcher_options.items()},
-    **{rank_launcher.name: rank_launcher.options for rank_launcher, _ in RANK_LAUNCHERS.values()},
+    **{program: words for scheduler in schedulers.TABLE.values() for program, words in scheduler.words.items()},
 }
 #: the launchers that a stack manifest may name
 KINDS = (*_MAKERS, *RANK_LAUNCHERS)
@@ -141,8 +141,7 @@ def launcher(native: Launcher, stack: str, partition: Partition | None, environm
 
 def identify(text: str) -> tuple[Family, str] | None:
     """Family and version of the library or launcher that names itself in ``text``; None: of no family."""
-    matches = ((family, re.search(family.identity, text)) for family in TABLE.values())
-    return next(((family, match[1]) for family, match in matches if match), None)
+    return next(((family, match[1]) for family in TABLE.values() if (match := re.search(family.identity, text))), None)
 
 
 def without_log(text: str) -> str:
@@ -157,5 +156,4 @@ def talking(names: Iterable[str]) -> list[str]:
 
 def rank(environment: Mapping[str, str]) -> int | None:
     """The rank of a process, from the variables that its launcher set; None for a process that is not a rank."""
-    values = (environment.get(row.rank, "") for row in RANK_VARIABLES)
-    return next((int(value) for value in values if value.isdigit()), None)
+    return next((int(value) for row in RANK_VARIABLES if (value := environment.get(row.rank, "")).isdigit()), None)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shlex
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 
@@ -98,7 +99,7 @@ class Family(ABC):
     name: str
     #: the family whose binaries it runs
     abi: str
-    #: the file name of the library that those need, and others by which programs of the same interface ask for it
+    #: the file name of the library that those need; patterns of others by which programs of that interface ask for it
     libraries: tuple[str, ...]
     #: how the library and its launcher name themselves; the group is the version
     identity: str
@@ -160,6 +161,10 @@ class Family(ABC):
     host_settings: tuple[str, ...] = ()
     #: how the variables begin by which a person changes what its launchers and the library do
     variables: tuple[str, ...]
+
+    def library_among(self, names: Collection[str]) -> str | None:
+        """The library of this family among ``names``, those that a program is linked with; None: there is none."""
+        return next((name for text in self.libraries for name in names if fnmatchcase(name, text)), None)
 
     def programs_in(self, folder: Path, names: Iterable[str]) -> Iterator[Path]:
         """Those of ``names`` in ``folder``. Debian has several families there, and one of them has the plain name."""

@@ -168,8 +168,8 @@ class Mpich(Family):
 
     name = "mpich"
     abi = "mpich"
-    #: the second as Debian has it
-    libraries = ("libmpi.so.12", "libmpich.so.12")
+    #: the second as Debian has it, the third as HPE's Cray MPICH for a compiler (``libmpi_gnu_123.so.12``)
+    libraries = ("libmpi.so.12", "libmpich.so.12", "libmpi_*.so.12")
     identity = r"(?:\bMPICH Version:|CRAY MPICH version|HYDRA build details:\s+Version:)\s+(\S+)"
     launchers = MappingProxyType({"hydra": hydra})
     launcher_options = MappingProxyType(

@@ -84,7 +84,7 @@ class Search:
         If the loader does not find it, launches get LD_LIBRARY_PATH with its folder.
         """
         needed = libraries.linked(str(program), self.environment)
-        name = next(filter(needed.__contains__, _LIBRARIES), None)
+        name = next(filter(None, (family.library_among(needed) for family in mpi.TABLE.values())), None)
         if name is None or needed[name]:
             return needed[name] if name else None
         place = next(self.there(name), None)

@@ -245,10 +245,10 @@ def _add_loader(folder: Path, owner: str) -> None:
 def _add_names(folder: Path, family: mpi.Family, library: Path, host: Manifest) -> None:
     """In ``folder``, links to the host's ``library`` by all its names, and to what is beside it ($ORIGIN, ld.so(8))."""
     folder.mkdir()
-    for entry in library.parent.iterdir():
-        (folder / entry.name).symlink_to(_inside(str(entry), host))
-    for name in family.libraries[1:]:
-        (folder / name).symlink_to(_inside(str(library), host))
+    files = dict.fromkeys((name for name in family.libraries[1:] if "*" not in name), library)
+    files |= {entry.name: entry for entry in library.parent.iterdir()}
+    for name, file in files.items():
+        (folder / name).symlink_to(_inside(str(file), host))
 
 
 def _manifest(request: ImageRequest, description: Description, container: Container, host: Manifest | None) -> Manifest:
@@ -287,8 +287,8 @@ def _manifest(request: ImageRequest, description: Description, container: Contai
     )
     if whose:
         return replace(new_stack, loads=whose.loads)
-    library = next((path for name, path in _LINE.findall(linked) if name in family.libraries), None)
-    return replace(new_stack, loads=_loads(new_stack, container, library))
+    needed = dict(_LINE.findall(linked))
+    return replace(new_stack, loads=_loads(new_stack, container, needed.get(family.library_among(needed) or "")))
 
 
 def _loads(new_stack: Manifest, container: Container, library: str | None) -> Loads:

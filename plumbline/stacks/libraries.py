@@ -57,7 +57,7 @@ def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = (
         if missing := [name for name, file in needed.items() if file is None]:
             cure = "launches inherit no LD_LIBRARY_PATH: the stack's modules or its environment must set it"
             raise PlumbError(f"{program} lacks {', '.join(missing)}", f"stack {stack.name}", cure)
-        library = next((file for name in stack.family.libraries if (file := needed.get(name))), library)
+        library = needed.get(stack.family.library_among(needed) or "") or library
         loaded |= {file for file in needed.values() if file is not None}
     library = library and library.resolve()
     parts = manifest.parts(stack, str(library) if library else None) | ({library} if library else set())
@@ -80,9 +80,9 @@ def of_family(stack: Manifest, described: Path) -> Path:
     """
     names = stack.family.libraries
     variables = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(stack, os.environ)}
-    below = [Path(stack.prefix) / folder / name for name in names for folder in ("lib", "lib64")]
+    below = (file for name in names for folder in ("lib", "lib64") for file in Path(stack.prefix, folder).glob(name))
     loaded = (linked("/bin/true", {**variables, "LD_PRELOAD": name}).get(name) for name in names)
-    library = next((file for file in below if file.is_file()), None) or next((file for file in loaded if file), None)
+    library = next(filter(Path.is_file, below), None) or next((file for file in loaded if file), None)
     if library is None:
         cure = "its modules or its environment must set LD_LIBRARY_PATH"
         raise PlumbError(f"stack {stack.name}: {' or '.join(names)} is not found", str(described), cure)

@@ -108,19 +108,20 @@ def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list
         *(_compare_places(rank, bound, name) if binds in ("threads", "itself") else []),
         *(_compare_threads(rank, worked, name, itself) or _compare_excursions(rank, witness, name, itself)),
         *_compare_devices(rank, witness, name),
-        *_compare_clocks(witness, name),
+        *clock_faults(witness, name),
         *processes.faults(rank, witness, name),
         *(reason for each in processes.everyone(witness) for reason in _compare_memory(rank.mem, each.memory, name)),
     ]
 
 
-def _compare_clocks(witness: RankWitness, name: str) -> list[str]:
-    """A figure is a time, or was divided by one: the clocks of the program have to be the kernel's."""
+def clock_faults(witness: RankWitness, name: str) -> list[str]:
+    """Why figures of the process called ``name`` may be wrong: they are times, or divided by one, of another clock."""
     window = witness.window
     passed = window.wall_s if window.clock_s is None else window.clock_s
     reason = (
-        f"{name} read a clock that is not the kernel's, on which {passed:.3f} s passed in {window.wall_s:.3f} s: "
-        "preload no library that replaces clock_gettime, and measure when the host's clock is not set"
+        f"{name} read a clock that is not the kernel's: by {window.clock}, {passed:.3f} s passed in "
+        f"{window.wall_s:.3f} s; preload and link no library that replaces it or clock_gettime, and measure when the "
+        "host's clock is not set"
     )
     return [reason] if abs(passed - window.wall_s) > max(CLOCK_S, CLOCK_FRACTION * window.wall_s) else []
 

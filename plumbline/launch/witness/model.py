@@ -88,12 +88,13 @@ class HostWindow(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
 class Window(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Between MPI_Init and MPI_Finalize, or the whole run without MPI: CPU time of the process.
 
+    Without MPI_Init, it is the last time in which the process had MPI sessions.
     ``delay_s``: the longest time that one of its threads, which wanted a CPU for half of the window at least, waited
     for one. ``idle_s``: the least time that one of the threads that were there at the end neither ran nor waited for a
     CPU, where the kernel counts what they wait; ``sleeps``: how often the thread that ended the window gave up its CPU
     or was stopped. ``clock_s``: the time that passed on that clock which the program reads and which differs most from
-    the kernel's; None in records of earlier versions, as ``begin_s`` is, the begin by the kernel's monotonic clock.
-    ``host`` is from the first rank of a host.
+    the kernel's, ``clock``; None in records of earlier versions, as ``begin_s`` is, the begin by the kernel's monotonic
+    clock. ``host`` is from the first rank of a host.
     """
 
     begin_s: Seconds | None = None
@@ -103,6 +104,7 @@ class Window(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     idle_s: Seconds | None = None
     sleeps: Index | None = None
     clock_s: Seconds | None = None
+    clock: str = "clock_gettime"
     host: HostWindow | None = None
 
 
@@ -171,9 +173,10 @@ class Witness(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     says the CUDA driver. ``ended``: threads that ended while the program ran, one for each binding and scheduling, with
     the CPU time of all; ``started_at_once``: the most threads that the program had at once beside its first one.
     ``personality`` is that at its end. ``mpi``: MPI_Init was called, says the process's own MPI library, whose file is
-    ``mpi_library``. ``world``: ranks in MPI_COMM_WORLD when MPI_Init returned, where it could be asked. ``settings``:
-    of those that PLUMB_WITNESS_SETTINGS names, the ones that the library knows, as it had them when MPI_Finalize was
-    called. ``objects``: the program and the libraries loaded at the end.
+    ``mpi_library``, or MPI_Session_init. ``world``: ranks in MPI_COMM_WORLD, or in a session's mpi://WORLD, when it
+    returned, where it could be asked. ``settings``: of those that PLUMB_WITNESS_SETTINGS names, the ones that the
+    library knows, as it had them when MPI_Finalize was called. ``objects``: the program and the libraries loaded at the
+    end.
     """
 
     schema: Literal[1]

@@ -6,6 +6,7 @@ import shlex
 import shutil
 
 import pytest
+from witness_helper import compile_c
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
@@ -165,6 +166,17 @@ def test_a_placement_is_proven(gate):
     cpus = set(baseline.plan.cpus)
     assert all({*thread.affinity} <= cpus for rank in candidate.launches[0].ranks for thread in rank.threads)
     assert document["series"][0]["verdict"] == "FAIL"
+
+
+def test_a_figure_by_another_clock_than_the_kernels_is_invalid_and_a_time_is_not(gate, tmp_path):
+    code = "double omp_get_wtime(void) { static int calls; return 9 * calls++; }"
+    tool = compile_c(tmp_path, code, "-shared", "-fPIC", name="libtool.so")
+    sides = both("./old 200", f"./new 199,variable:LD_PRELOAD={tool}")
+    status, document, _ = gate(*sides, *FIGURE)
+    assert status == 3
+    assert "the command read a clock that is not the kernel's: by omp_get_wtime, " in document["series"][0]["reason"]
+    shutil.rmtree("work")
+    assert gate(*sides, "--tolerance", "900%", "--must-detect", "950%", "--minutes", "9")[0] == 0
 
 
 def test_an_observed_program_gets_its_own_number_and_the_variables(tmp_path):

@@ -230,3 +230,15 @@ def test_open_mpi_says_which_schedulers_it_was_built_with(tmp_path, monkeypatch,
 def test_ranks_without_the_launchers_descriptors_reach_hydra_by_a_port():
     assert line("hydra", Layout(1, 4, by_port=True)) == "RUN -n 4 -bind-to none -pmi-port"
     assert [name for name, family in mpi.TABLE.items() if family.by_port] == ["mvapich", "mpich"]
+
+
+def test_an_mpi_library_is_known_by_each_of_its_names():
+    """HPE's Cray MPICH has one for each compiler; beside them lie libraries for Fortran, C++ and GPUs."""
+    cray = ("cray", "gnu", "gnu_91", "gnu_123", "intel", "nvidia", "aocc", "amd")
+    others = {"libmpifort_gnu_123.so.12", "libmpi_gtl_cuda.so.0", "libmpicxx.so.12", "libmpi_abi.so.1", "libc.so.6"}
+    for name in ("libmpi.so.12", "libmpich.so.12", *(f"libmpi_{compiler}.so.12" for compiler in cray)):
+        found = {family: kind.library_among([*others, name]) for family, kind in mpi.TABLE.items()}
+        assert found == {**dict.fromkeys(("mpich", "mvapich", "intelmpi"), name), "openmpi": None}
+    openmpi = ["libmpi_cxx.so.40", "libmpi_mpifh.so.40", "libmpi.so.40"]
+    assert mpi.TABLE["openmpi"].library_among(openmpi) == "libmpi.so.40"
+    assert mpi.TABLE["mpich"].library_among(openmpi) is None

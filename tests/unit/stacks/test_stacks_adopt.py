@@ -2,6 +2,7 @@
 
 import ctypes.util
 import json
+import re
 import subprocess
 
 import pytest
@@ -18,6 +19,12 @@ from plumbline.stacks import kernels, manifest, module
 BANNERS = {
     "openmpi": ("libmpi.so.40", "Open MPI v4.1.4, package: Debian", "mpirun", "mpirun (Open MPI) 4.1.4"),
     "mpich": ("libmpich.so.12", "MPICH Version:\t4.0.2", "mpiexec.hydra", "HYDRA build details:\n Version: 4.0.2"),
+    "cray": (
+        "libmpi_gnu_123.so.12",
+        "MPI VERSION    : CRAY MPICH version 8.1.29.8 (ANL base 3.4a2)",
+        "mpiexec.hydra",
+        "HYDRA build details:\n Version: 3.4",
+    ),
 }
 
 
@@ -69,16 +76,17 @@ def adopt(tmp_path, monkeypatch, capsys):
     return adopt
 
 
-@pytest.mark.parametrize("family", BANNERS)
-def test_a_prefix_with_its_benchmarks_becomes_a_stack(adopt, tmp_path, family):
-    library = tree(tmp_path / "mpi", family)
+@pytest.mark.parametrize("kind", BANNERS)
+def test_a_prefix_with_its_benchmarks_becomes_a_stack(adopt, tmp_path, kind):
+    library = tree(tmp_path / "mpi", kind)
+    family = {"cray": "mpich"}.get(kind, kind)
     osu = tmp_path / "mpi/libexec/osu-micro-benchmarks/mpi/pt2pt/osu_latency"
     osu.parent.mkdir(parents=True)
     compiled(osu, library, text="# OSU MPI%s Latency Test v7.4\\n")
     compiled(tmp_path / "mpi/bin/IMB-MPI1", library, text="Intel(R) MPI Benchmarks 2021.7")
     status, output = adopt(tmp_path / "mpi")
     rows = [line.split() for line in output.splitlines()]
-    version = BANNERS[family][1].split()[2].strip("v,")
+    version = re.search(r"\d[\d.]+", BANNERS[kind][1])[0]
     assert status == 0
     assert rows[1] == ["MPI", "library", family, version, str(library)]
     assert rows[4] == ["OSU", "7.4,", "1", "program", str(osu.parent)]

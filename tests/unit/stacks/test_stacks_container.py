@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from samples import asked
 from witnesses import typed
 
-from plumbline import stacks
+from plumbline import mpi, stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
@@ -233,6 +233,19 @@ class TestPaths:
         assert one.outside("/plumb/host/lib/libmpi.so.12") == "/stacks/mpich/lib/libmpi.so.12"
         assert one.outside("/plumb/tools/bin/plumb-bind") == str(paths.tools() / "bin" / "plumb-bind")
         assert made("/images/deb.sif").outside("/bin/pi") == "/images/deb.sif"
+
+    @pytest.mark.parametrize("files", [["libmpi.so.12"], ["libmpich.so.12.2.2", "libmpich.so.12"]])
+    def test_the_library_of_the_host_has_all_its_names(self, tmp_path, files):
+        """Debian's has the other one already, beside it."""
+        folder = tmp_path / "host" / "lib"
+        folder.mkdir(parents=True)
+        for name in files:
+            (folder / name).touch()
+        host = stack_manifest.made("host", prefix=str(folder.parent))
+        container._add_names(tmp_path / "names", mpi.TABLE["mpich"], folder / files[0], host)
+        names = {file.name: str(file.readlink()) for file in (tmp_path / "names").iterdir()}
+        expected = {"libmpich.so.12": files[0], **dict(zip(files, files, strict=True))}
+        assert names == {name: f"/plumb/host/lib/{file}" for name, file in expected.items()}
 
     def test_the_folder_of_a_launch(self, tmp_path):
         assert engines.on_host("/plumb/launch/witness", tmp_path) == tmp_path / "witness"

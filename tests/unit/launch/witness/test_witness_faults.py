@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from witness_helper import compare, compile_c, cpus, node_plan, only, rank_plan, run, start
+from witness_helper import MPI, compare, compile_c, cpus, library, node_plan, only, rank_plan, run, start
 from witnesses import read
 
 IDLE = """
@@ -36,6 +36,21 @@ int main(void) {
     free(block);
     return 0;
 }
+"""
+#: a clock of another day, twice as fast from a call on
+CLOCK = """
+#include <time.h>
+double FUNCTION(void) {
+    static long calls;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (calls++ < RIGHT ? 1 : 2) * (now.tv_sec + now.tv_nsec / 1e9) + 86400;
+}
+"""
+SLEEPS_IN_MPI = """
+#include <unistd.h>
+int MPI_Init(int *, char ***), MPI_Finalize(void);
+int main(void) { return MPI_Init(NULL, NULL) + usleep(50000) + MPI_Finalize(); }
 """
 
 
@@ -119,3 +134,24 @@ def test_memory_on_another_node(tmp_path):
     (reason,) = compare(node_plan(plan), [only(tmp_path / "w")], 1)
     assert reason.endswith("planned: node 97")
     assert f"pages of rank 0 on {os.uname().nodename} lie on memory node" in reason
+
+
+def clock(function, right):
+    """C code of a clock that tells the right time for the first calls."""
+    return CLOCK.replace("FUNCTION", function).replace("RIGHT", str(right))
+
+
+@pytest.mark.parametrize("how", ["preloaded", "linked"])
+@pytest.mark.parametrize("function", ["MPI_Wtime", "mpi_wtime_", "omp_get_wtime"])
+def test_a_tool_with_a_clock_of_its_own(tmp_path, function, how):
+    """That of a tool counts, wherever it is, from the first call on or later; a right one is no fault."""
+    plan, path = rank_plan([[cpus(1)[0]]]), [f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}"]
+    compile_c(tmp_path, MPI + clock(function, 99), "-shared", "-fPIC", name="libmpi.so")
+    for right, faults in ((0, 1), (1, 1), (99, 0)):
+        tool, folder = clock(function, right), tmp_path / str(right)
+        program = compile_c(tmp_path, SLEEPS_IN_MPI + (tool if how == "linked" else ""), *path)
+        own = compile_c(tmp_path, tool if how == "preloaded" else "", "-shared", "-fPIC", name="libtool.so")
+        assert run(folder, plan, [program], (), f"{library()}:{own}") == (0, "")
+        reasons = compare(node_plan(plan), [only(folder)], 1)
+        assert len(reasons) == faults, reasons
+        assert all(f" read a clock that is not the kernel's: by {function}, " in reason for reason in reasons)

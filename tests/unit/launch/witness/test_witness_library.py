@@ -560,6 +560,34 @@ def test_a_program_with_a_tool_inside_moves_between_cpus_only_in_its_mpi_init(tm
     assert compare(node_plan(plan), [only(tmp_path / "w")], 1) == []
 
 
+#: a library of MPI 4, and a program with sessions alone: the second is opened before the first is closed
+SESSIONS = """
+int MPI_Session_init(void *info, void *handler, int *session) { return info != handler || (*session = 7) == 0; }
+int MPI_Session_finalize(int *session) { return *session != 7; }
+"""
+SESSIONS_MAIN = """
+#include <unistd.h>
+int MPI_Session_init(void *, void *, int *), MPI_Session_finalize(int *);
+int main(void) {
+    int first, second;
+    usleep(20000);
+    if (MPI_Session_init(0, 0, &first) || MPI_Session_init(0, 0, &second) || MPI_Session_finalize(&first)) return 1;
+    usleep(20000);
+    if (MPI_Session_finalize(&second)) return 2;
+    return usleep(20000);
+}
+"""
+
+
+def test_a_program_with_sessions_uses_mpi_while_it_has_one(tmp_path, plan):
+    compile_c(tmp_path, MPI + SESSIONS, "-shared", "-fPIC", name="libmpi.so")
+    program = compile_c(tmp_path, SESSIONS_MAIN, f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}", name="sessions")
+    assert run(tmp_path / "w", plan, [program]) == (0, "")
+    seen = only(tmp_path / "w")
+    assert seen["mpi"]
+    assert 0.02 <= seen["window"]["wall_s"] <= seen["usage"]["wall_s"] - 0.04
+
+
 def test_a_tool_between_program_and_library_is_not_the_library(tmp_path, plan):
     """Tools such as TALP, mpiP and IPM define MPI's functions too, call those of PMPI, and count: ours must not."""
     tool = "#include <unistd.h>\nint PMPI_Initialized(int *);\n"
@@ -736,6 +764,18 @@ def test_a_folder_that_is_gone_is_one_line_and_no_other_harm(tmp_path, programs,
         assert len(lines) == 1
         assert lines[0].startswith(f"plumbwitness: cannot write {folder}/")
         assert stderr.count("\n") == 2, "the program's own line and this one"
+
+
+def test_a_limit_on_the_size_of_files_is_one_line_and_no_other_harm(tmp_path, programs, plan):
+    """Not SIGXFSZ, by which a program ends that wrote less than its limit itself."""
+    command = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", programs["ends"], "return"]
+    status, stderr = run(tmp_path / "w", plan, command)
+    assert status == 4
+    ours, line, *rest = stderr.splitlines()
+    assert (ours, rest) == ("handler ran", [])
+    assert line.startswith(f"plumbwitness: cannot write {tmp_path}/w/")
+    assert line.endswith(": File too large")
+    assert list((tmp_path / "w").iterdir()) == []
 
 
 def test_a_folder_without_permission_is_one_line_and_no_other_harm(programs, plan):
