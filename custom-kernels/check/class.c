@@ -109,7 +109,9 @@ static void read_line(struct class *class, const struct place *place, const char
     else if (!strcmp(kind, "fact")) {
         const char *name = word_of(place, &rest);
         ADD(class->facts, class->fact_count, ((struct named){name, rest ? rest : ""}));
-    } else if (!strcmp(kind, "room")) {
+    } else if (!strcmp(kind, "idle"))
+        (void)number(place, rest);
+    else if (!strcmp(kind, "room")) {
         const char *path = word_of(place, &rest);
         ADD(class->rooms, class->room_count, ((struct room){path, number(place, rest)}));
     } else if (!strcmp(kind, "budget"))

@@ -8,6 +8,7 @@
  *                            who is asked whether a job is on the node: a class names no other program
  *   member HOST              a node that the class was made of
  *   fact NAME VALUE…         what has to be equal
+ *   idle MIB                 the memory that idle nodes have, which plumb check --held compares
  *   room PATH BYTES          what has to be free on the file system of PATH
  *   budget SECONDS ROUNDS    a length that can be asked for
  *   limit SECONDS FIGURE MEMBER OTHER DOUBT FOUND

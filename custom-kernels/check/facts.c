@@ -119,6 +119,9 @@ static void read_memory(struct facts *facts) {
     size_t kib = number_behind("/proc/meminfo", "MemTotal:");
     if (kib != SIZE_MAX)
         add(facts, "memory.mib", text("%zu", kib >> 10));
+    kib = number_behind("/proc/meminfo", "MemAvailable:");
+    if (kib != SIZE_MAX)
+        add(facts, "memory.available.mib", text("%zu", kib >> 10));
     bool several = false;
     for (size_t index = 0; index < nodes->count; index++)
         several |= !strcmp(nodes->name[index], "node1");

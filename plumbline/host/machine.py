@@ -13,7 +13,7 @@ from pathlib import Path
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, cpu_ranges
-from plumbline.host import binder
+from plumbline.host import binder, collector
 
 #: up to this many cores every thread count is tried, above only powers of two and the full counts
 EVERY_COUNT = 12
@@ -117,6 +117,13 @@ def gpus() -> dict[str, frozenset[int]]:
     """The PCI address of each NVIDIA GPU of this host -> the CPUs beside it; empty without the driver."""
     files = Path("/sys/bus/pci/drivers/nvidia").glob("*:*/local_cpulist")
     return {file.parts[-2]: cpus_of(file.read_text(encoding="ascii")) for file in files}
+
+
+def fabric(root: Path = Path("/")) -> list[str]:
+    """The InfiniBand devices of this host with an active port; not those of Omni-Path, which look alike."""
+    usable = {"state": "ACTIVE", "link_layer": "InfiniBand"}.items()
+    every = (hca for hca in collector.Node(collector.Reader(root)).hcas() if not hca["name"].startswith("hfi"))
+    return [hca["name"] for hca in every if any(usable <= port.items() for port in hca["ports"])]
 
 
 def cpus_of(text: str) -> frozenset[int]:

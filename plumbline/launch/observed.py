@@ -20,7 +20,7 @@ from plumbline.base.units import counted, cpu_list, human_bytes, numbered
 from plumbline.host.machine import Machine
 from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import RankWitness, Thread, Witness
-from plumbline.mpi.ways import SHARED as SHM
+from plumbline.mpi import ways
 
 Subject = TypeVar("Subject")
 #: a thread that used less of the busiest thread's CPU time did not do the work: MPI libraries have threads of their own
@@ -100,7 +100,8 @@ class Host:
     """The ranks of a command on a host. ``allowed``: the CPUs that it may use there; ``bound``: they are to be bound.
 
     ``launchers``: their names. ``together``: host and number of a rank's process -> it and those that worked with it.
-    ``gpus``: PCI address of a GPU -> the CPUs beside it. ``planned``: the command is compared with a plan.
+    ``gpus``: PCI address of a GPU -> the CPUs beside it. ``planned``: the command is compared with a plan. ``fabric``:
+    devices of InfiniBand that could be used; ``sent``: of all hosts, as :func:`sent_by_tcp` has it.
     """
 
     name: str
@@ -112,6 +113,8 @@ class Host:
     together: Mapping[tuple[str, int], Sequence[Witness]] = field(default_factory=dict)
     gpus: Mapping[str, frozenset[int]] = field(default_factory=dict)
     planned: bool = False
+    fabric: Sequence[str] = ()
+    sent: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def words(self, of: str = "binding") -> str:
         """What binds the ranks, or makes them even over NUMA nodes (``even``), in the words of their launcher."""
@@ -239,12 +242,24 @@ def _uneven(host: Host) -> list[str]:
     return [f"{ranks[crowded]} of {counted(len(places), 'rank')} on {host.name} run on NUMA node {crowded}, {there}"]
 
 
+def sent_by_tcp(ranks: Iterable[RankWitness]) -> dict[tuple[str, str], int]:
+    """Both ends of each connection of ranks with MPI, the rank's own first -> the bytes that it sent by it."""
+    seen = [rank.transports for rank in ranks if rank.mpi and rank.transports]
+    return {ends: max(0, size) for each in seen for ends, size in zip(each.tcp, each.tcp_sent, strict=False)}
+
+
 def _by_tcp(host: Host) -> list[str]:
-    seen = [rank.transports for rank in host.ranks if rank.mpi and rank.transports]
-    sent = {ends: size for each in seen for ends, size in zip(each.tcp, each.tcp_sent, strict=False)}
-    size = sum(max(0, sent[local, peer]) for local, peer in sent if (peer, local) in sent)
-    between = f"the {len(seen)} ranks on {host.name} sent one another {human_bytes(size)} by TCP"
+    sent = sent_by_tcp(host.ranks)
+    size = sum(sent[local, peer] for local, peer in sent if (peer, local) in sent)
+    between = f"the ranks on {host.name} sent one another {human_bytes(size)} by TCP"
     return [f"{between}, not by shared memory"] if size >= LARGE else []
+
+
+def _past_fabric(host: Host) -> list[str]:
+    sent = sent_by_tcp(host.ranks)
+    size = sum(sent[local, peer] for local, peer in sent if (peer, local) in host.sent and (peer, local) not in sent)
+    between = f"the ranks on {host.name} sent those on other hosts {human_bytes(size)} by TCP"
+    return [f"{between}, not by InfiniBand ({', '.join(host.fabric)})"] if host.fabric and size >= LARGE else []
 
 
 def _far_gpu(host: Host) -> list[str]:
@@ -261,8 +276,15 @@ def _far_gpu(host: Host) -> list[str]:
 #: kinds of what is wrong
 SHARED, SHORT, UNBOUND, FAR_MEMORY = "shared cores", "too few CPUs", "no binding", "far memory"
 ONE_SIDED, UNEVEN, BY_TCP, FAR_GPU = "memory on one NUMA node", "uneven NUMA nodes", "TCP inside a node", "far GPU"
-#: the variables by which shared memory is turned off
-_TURN_OFF = dict.fromkeys(each.variable for family in mpi.TABLE.values() for each in family.switches if each.way == SHM)
+PAST_FABRIC = "TCP beside InfiniBand"
+
+
+def _switches(way: str) -> str:
+    """The variables by which a way of messages is turned off."""
+    every = (each for family in mpi.TABLE.values() for each in family.switches)
+    return ", ".join(dict.fromkeys(each.variable for each in every if each.way == way))
+
+
 #: of the ranks on each host; the words of a cure are its kind
 UNPLANNED: tuple[Rule[Host], ...] = (
     Rule(always, _shared, {SHARED: lambda host: f"give each thread a core: {host.words()}"}),
@@ -277,7 +299,11 @@ UNPLANNED: tuple[Rule[Host], ...] = (
         ONE_SIDED: "let each thread write first what it will read, or spread the pages: numactl -i all PROGRAM"
     }),
     Rule(_free, _uneven, {UNEVEN: lambda host: f"spread the ranks over the NUMA nodes: {host.words('even')}"}),
-    Rule(_free, _by_tcp, {BY_TCP: f"let MPI use shared memory, which these turn off: {', '.join(_TURN_OFF)}"}),
+    Rule(_free, _by_tcp, {BY_TCP: f"let MPI use shared memory, which these turn off: {_switches(ways.SHARED)}"}),
+    Rule(_free, _past_fabric, {
+        PAST_FABRIC: f"let MPI use InfiniBand ({ways.WAYS[ways.INFINIBAND].build}), "
+        f"which these turn off: {_switches(ways.INFINIBAND)}"
+    }),
     Rule(_free, _far_gpu, {FAR_GPU: "bind each rank beside its GPU: plumb-bind --placement gpu"}),
 )  # fmt: skip
 

@@ -140,7 +140,7 @@ def run(
     differing: list[str] = []
     if ranks and placement:
         plan, differing = _compared(ranks, this, allowed, placement, threads, memory, loose)
-    here = Place(this, allowed, machine.siblings(), machine.gpus())
+    here = Place(this, allowed, machine.siblings(), machine.gpus(), machine.fabric())
     bound = plan is None or plan.bound is not False
     findings, apart = judged.unplanned(seen, {os.uname().nodename: here}, bound=bound, planned=bool(plan))
     wrong = [(each.reason, each.cure) for each in findings] + [(reason, "") for reason in differing]

@@ -14,7 +14,7 @@ from plumbline import mpi
 from plumbline.base import group, paths
 from plumbline.base.units import counted, numbered
 from plumbline.host.machine import Machine
-from plumbline.launch.observed import TICK, WORKED, Finding, Host, at_once, findings
+from plumbline.launch.observed import TICK, WORKED, Finding, Host, at_once, findings, sent_by_tcp
 from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import RankWitness, Witness
 
@@ -27,13 +27,14 @@ Teams = Mapping[tuple[str, int], Sequence[Witness]]
 class Place(NamedTuple):
     """A host: ``allowed`` are the CPUs that the command may use there, ``siblings`` every CPU of it -> its core's.
 
-    ``gpus``: PCI address -> the CPUs beside that GPU.
+    ``gpus``: PCI address -> the CPUs beside that GPU. ``fabric``: devices of InfiniBand with an active port.
     """
 
     machine: Machine
     allowed: frozenset[int]
     siblings: Mapping[int, str]
     gpus: Mapping[str, frozenset[int]] = {}
+    fabric: Sequence[str] = ()
 
 
 class Seen(NamedTuple):
@@ -133,7 +134,7 @@ def unplanned(
     A host that has no place is like the first of ``places``, if it has the same CPUs, or not judged. ``bound``: ranks
     are to be bound; ``planned``: they are compared with a plan, too.
     """
-    wrong, unknown = [], []
+    wrong, unknown, sent = [], [], sent_by_tcp(seen.ranks)
     first, base = next(iter(places.items()))
     for name, every in group((rank.host, rank) for rank in seen.ranks).items():
         alike = base.siblings.keys() == {cpu for rank in every if rank.window.host for cpu in rank.window.host.busy_s}
@@ -141,7 +142,7 @@ def unplanned(
         place = places.get(name, base)
         used = frozenset(cpu for rank in every for thread in rank.threads for cpu in thread.affinity)
         allowed = place.allowed | used if known else used
-        rest = (known and bound, seen.launchers, seen.teams, place.gpus, planned)
+        rest = (known and bound, seen.launchers, seen.teams, place.gpus, planned, place.fabric, sent)
         host = Host(name, every, place.machine, allowed, *rest)
         wrong += findings(host) if known or alike else []
         cores = [{place.siblings.get(cpu) for cpu in team.cpus} for team in host.teams]

@@ -97,7 +97,6 @@ class RankLauncher(Protocol):
     name: str
     #: the begin of a line of error of this program
     error: str
-    options: Words
 
     def command(
         self,
@@ -136,6 +135,8 @@ class Scheduler(ABC):
     is_one_host = False
     #: the scheduler's own program for starting ranks
     rank_launcher: RankLauncher | None = None
+    #: what starts ranks -> what to write for it
+    words: Mapping[str, Words] = MappingProxyType({})
     #: the variables in which it tells a process its rank, as in custom-kernels/common/rank_variables.c
     rank_variables: tuple[RankVariables, ...] = ()
     #: patterns of the lines in which its programs report that ranks failed

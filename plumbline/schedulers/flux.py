@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
@@ -14,6 +15,7 @@ from plumbline.schedulers.base import (
     Node,
     RankVariables,
     Scheduler,
+    Words,
     joined,
     three_columns,
 )
@@ -40,6 +42,16 @@ class Flux(Scheduler):
     cancel_command = ("flux", "cancel")
     #: all processes of the script get SIGTERM, and as soon as the script ends, SIGKILL: it has to wait for the driver
     script_begins = ("trap : TERM",)
+    #: hwloc_distrib(3) spreads the tasks over the cores of the job: over all NUMA nodes where it has the whole node
+    words = MappingProxyType(
+        {
+            "flux run": Words(
+                "flux run --env='*'",
+                "flux run --cores-per-task=THREADS -o cpu-affinity=per-task",
+                "flux run --nodes=N --exclusive --cores-per-task=THREADS -o cpu-affinity=per-task",
+            )
+        }
+    )
     rank_variables = (RankVariables("FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", None, "FLUX_JOB_SIZE"),)
 
     def hosts(self, environment: Mapping[str, str]) -> tuple[str, ...]:

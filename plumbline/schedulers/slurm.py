@@ -61,11 +61,6 @@ class Srun:
 
     name = "srun"
     error = "srun: error: "
-    options = Words(
-        "srun --export=ALL",
-        "srun --cpus-per-task=THREADS --cpu-bind=cores",
-        "srun --cpus-per-task=THREADS --distribution=block:cyclic --cpu-bind=cores",
-    )
 
     def command(
         self,
@@ -135,6 +130,15 @@ class Slurm(Scheduler):
     id_line = r"^(\d+(?:;[\w.-]+)?)$"
     no_restart = ("--no-requeue",)
     rank_launcher = Srun()
+    words = MappingProxyType(
+        {
+            "srun": Words(
+                "srun --export=ALL",
+                "srun --cpus-per-task=THREADS --cpu-bind=cores",
+                "srun --cpus-per-task=THREADS --distribution=block:cyclic --cpu-bind=cores",
+            )
+        }
+    )
     failures = (r"^(?:srun|slurmstepd)(?:-[^:]*)?: error: ",)
     rank_variables = (
         RankVariables("SLURM_PROCID", "SLURM_LOCALID", None, "SLURM_STEP_NUM_TASKS"),

@@ -1,6 +1,7 @@
 """``plumb advice`` on a cluster: Slurm starts the observer by a role, two users' jobs, right and wrong ones."""
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ import tabulate
 from processes import succeeded
 from test_health_bed import run_playbook, unchanged
 from test_prove_bed import SPIN
+from testbed import inventory
 from testbed.client import Bed
 
 from plumbline.base import paths
@@ -34,21 +36,21 @@ LINES = {
 STEPS = "for step in 1 2; do srun --overlap -n1 --cpu-bind=map_cpu:0 ./spin & done; wait"
 
 
-def play(bed: Bed, folder: Path, state: str) -> subprocess.CompletedProcess[str]:
+def play(bed: Bed, folder: Path, state: str, **given: object) -> subprocess.CompletedProcess[str]:
     """The playbook advice.yml on all hosts of the bed."""
     own = {"plumb_advice_spool": SPOOL, "plumb_advice_state": state, "plumb_advice_plumb": f"{HOME}/plumb",
            "plumb_advice_delivery": "output",
-           "plumb_advice_library": str(paths.library("witness"))}  # fmt: skip
+           "plumb_advice_library": str(paths.library("witness")), **given}  # fmt: skip
     return run_playbook("advice.yml", ("ctl", *bed.nodes), folder, own)
 
 
 @pytest.fixture(scope="module")
-def cluster(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    """The bed with the role, until the end of the tests."""
+def copied(bed: Bed) -> Bed:
+    """The bed with this package and a program."""
     python = ".".join(map(str, sys.version_info[:2]))
     if int(bed.out("ctl", "nproc")) < 2 or python not in bed.out("ctl", "python3 -V"):
         pytest.skip(f"the nodes need two CPUs and Python {python}, for which this host has msgspec")
-    home, folder = bed.shared / "advice", tmp_path_factory.mktemp("advice")
+    home = bed.shared / "advice"
     shutil.rmtree(home, ignore_errors=True)
     packages = (Path(package.__file__ or "").parent for package in (msgspec, ClusterShell, tabulate))
     for source in (paths.package(), *packages):
@@ -61,6 +63,13 @@ def cluster(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]
     (home / "plumb").chmod(0o755)
     bed.out("root@ctl", "chown -R bench: /shared/advice && chmod 755 /shared/advice")
     bed.out("ctl", f"cd {HOME} && gcc -O1 -fopenmp spin.c -o spin")
+    return bed
+
+
+@pytest.fixture(scope="module")
+def cluster(copied: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """The bed with the role, until the end of the tests."""
+    bed, folder = copied, tmp_path_factory.mktemp("advice")
     try:
         done = succeeded(play(bed, folder, "present"))
         yield bed
@@ -136,3 +145,26 @@ def test_a_heterogeneous_job_runs_and_gets_no_wrong_advice(cluster):
     newest = cluster.out("root@ctl", f"cat $(ls -t {SPOOL}/{number}/*.json | head -n 1)")
     step = json.loads(newest)
     assert (step["ranks"], step["verdict"]) in ((2, "right"), (2, "not known"), (1, "not known")), step
+
+
+@pytest.mark.long
+def test_grid_engine_observes_the_jobs_of_a_queue(copied, tmp_path):
+    """The last test: the bed has Grid Engine meanwhile."""
+    bed = copied
+    own = {"plumb_advice_scheduler": "sge", "plumb_advice_server": "ctl", "plumb_advice_queues": ["main"]}
+    succeeded(bed.call("up", "--scheduler", "sge"))
+    try:
+        before = bed.out("root@ctl", "qconf -sq main")
+        succeeded(play(bed, tmp_path, "present", **own))
+        unchanged(play(bed, tmp_path, "present", **own))
+        script = "#!/bin/sh\nOMP_NUM_THREADS=2 taskset -c 0 ./spin\nexit 3\n"
+        submit = f"qsub -cwd -sync y -t 2-2 -pe mpi {inventory.slots()} -j y -o out.sge"
+        assert bed.ssh("ctl", f"cd {HOME} && rm -f out.sge && printf '{script}' | {submit}").returncode == 3
+        assert re.fullmatch(
+            r"plumb: job (\d+_2): 1 of 1 launch wrong: shared cores: plumb advice show \1\n",
+            bed.out("ctl", f"cat {HOME}/out.sge"),
+        )
+        succeeded(play(bed, tmp_path, "absent", **own))
+        assert bed.out("root@ctl", "qconf -sq main") == before
+    finally:
+        succeeded(bed.call("up", "--scheduler", "slurm"))

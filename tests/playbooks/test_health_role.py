@@ -59,7 +59,8 @@ class TestOpenPbs:
         (tmp_path / "pbs.conf").write_text(f"PBS_EXEC={tmp_path}\n")
 
     def call(self, folder: Path, state: str) -> subprocess.CompletedProcess[str]:
-        command = ["bash", str(ROLE / "files/pbs.sh"), state, "300", "25"]
+        command = ["bash", str(ROLE / "files/pbs.sh"), state, "plumb_check"]
+        command += ["event = exechost_periodic", "freq = 300", "alarm = 55"]
         own = {**os.environ, "PBS_CONF_FILE": str(folder / "pbs.conf")}
         return ended(command, input="body\n", timeout=60, env=own)
 

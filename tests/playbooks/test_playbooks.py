@@ -220,6 +220,23 @@ class TestNodes:
         assert done.returncode == 0, done.stdout
         assert bool(re.search(r"Has Slurm read them, .* changed ", done.stdout)) is told, done.stdout
 
+    @pytest.mark.parametrize(("scheduler", "needed"), [
+        ("flux", {}), pytest.param("pbs", {"server": "n1"}, marks=pytest.mark.long),
+        pytest.param("sge", {"server": "n1", "queues": ["a.q"]}, marks=pytest.mark.long),
+        ("lsf", {"server": "n1", "queues": ["normal"], "lsb_queues": "/lsf/lsb.queues"}),
+    ])  # fmt: skip
+    def test_each_scheduler_gets_its_files_and_its_server_is_told(self, tmp_path, scheduler, needed):
+        (tmp_path / "program").touch()
+        own = {"scheduler": scheduler, "spool": str(tmp_path / "spool"), "plumb": "/opt/plumb",
+               "library": str(tmp_path / "program"), "flux": str(tmp_path / "lua.d")}  # fmt: skip
+        done = self.play(tmp_path, "advice", **{f"plumb_advice_{key}": value for key, value in (own | needed).items()})
+        assert done.returncode == 0, done.stdout
+        written = re.search(r"Write what the scheduler starts or reads .* changed", done.stdout)
+        assert bool(written) is (scheduler != "pbs"), done.stdout
+        if needed:
+            less = {f"plumb_advice_{key}": value for key, value in own.items()}
+            assert "plumb_advice_server: name the host" in self.play(tmp_path, "advice", **less).stdout
+
     @pytest.mark.parametrize("key", ["spool", "plumb"])
     def test_a_path_that_a_shell_would_not_take_as_it_is(self, tmp_path, key):
         paths_of_site = {"plumb_advice_spool": "/shared", f"plumb_advice_{key}": "/opt/x; touch y"}

@@ -548,6 +548,22 @@ def test_a_time_that_cannot_be_kept_is_refused(cluster, nightly, when):
     assert "has to be five fields of cron" in done
 
 
+@pytest.mark.long
+def test_pipelines_of_two_clusters_are_not_one_file(cluster):
+    plumb(cluster, 0, "control")
+    file = cluster / "inventory/hosts.yml"
+    hosts = yaml.safe_load(file.read_text())
+    both = hosts["plumb_login"]["hosts"]
+    both["stray"] = {**both["straw"], "plumb_site": "stray"}
+    file.write_text(yaml.safe_dump(hosts))
+    words = [cluster, "onboard", "--tags", "ci"]
+    given = {"plumb_ci_kind": "github", "plumb_ci_output": str(cluster / "control")}
+    done = refused(*words, **given)
+    assert "plumbline.yml would be the pipeline of several clusters" in done
+    assert not any("--checkout" in call for call in map(json.loads, (cluster / "control/called").open()))
+    succeeded(*words, "--limit", "straw", **given)
+
+
 def plumb(cluster, status, root="cluster"):
     """A plumb that notes its arguments as JSON, says something, and ends with ``status``."""
     site = cluster / root / "site-configs/straw"
@@ -733,6 +749,22 @@ def test_offboard_wants_the_name_and_fetches_first(cluster):
     assert (cluster / "control/results/straw/a.jsonl").read_text() == "1\n"
     again = succeeded(cluster, "offboard", "-e", "confirm=straw")
     assert "changed=0" in again
+
+
+def test_a_removal_that_breaks_off_keeps_the_note(tmp_path, monkeypatch):
+    root = tmp_path / "root"
+    (root / ".git/objects").mkdir(parents=True)
+    (root / "zz").mkdir()
+    (root / ".git/plumbline").write_text("made\n")
+    program(tmp_path / "rm", "#!/bin/sh\nexit 1\n")
+    scripts = ROLES / "plumb_offboard/files"
+    with monkeypatch.context() as broken:
+        broken.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        assert bash(scripts / "remove.sh", root).returncode == 1
+    assert sorted(root.rglob("*")) == [root / ".git", root / ".git/plumbline"]
+    assert bash(scripts / "mine.sh", root).stdout == "mine\n"
+    assert bash(scripts / "remove.sh", root).returncode == 0
+    assert not root.exists()
 
 
 def test_offboard_refuses_what_onboarding_did_not_make(cluster):

@@ -1,4 +1,4 @@
-"""Rate of wrong advice of ``plumb advice``: jobs that are placed right, and jobs with a planted fault of ten kinds.
+"""Rate of wrong advice of ``plumb advice``: jobs that are placed right, and jobs with a planted fault of eleven kinds.
 
 ``python tests/rates/advice.py [--full]`` prints a row for each kind, and fails if advice is given to more than 1 in 300
 right jobs, or to fewer than 9 in 10 wrong ones of a kind. A job is the documents of its processes: on topologies of
@@ -124,7 +124,8 @@ def right(program: str, line: str, topology: str, noise: random.Random) -> Job:
             "usage": {"wall_s": wall, "user_s": sum(loads)},
             "window": {"wall_s": wall, "cpu_s": sum(loads), "delay_s": wall * noise.uniform(0, 0.02)},
             "transports": {"shm_bytes": 1 << 26, "sysv_bytes": 0, "file_bytes": 0, "file": "", "copies": 9,
-                           "connections": 1, "tcp": [("n1:1", "n1:9")], "tcp_sent": [1 << 20], "devices": []},
+                           "connections": 1, "tcp": [("n1:1", "n9:9")], "tcp_sent": [noise.randrange(1 << 31)],
+                           "devices": []},
         })  # fmt: skip
     used = {t for rank in planned for cpu in rank.cpus for t in threads_of[cpu]}
     # the whole node, or the job has its cores only; one node, or two
@@ -211,6 +212,16 @@ def _tcp(job: Job, noise: random.Random) -> Job:
     return job
 
 
+def _past_fabric(job: Job, noise: random.Random) -> Job:
+    count = len(job.ranks)
+    ranks = [*job.ranks, *({**rank, "host": "n2", "rank": rank["rank"] + count} for rank in job.ranks)]
+    for number, rank in enumerate(ranks):
+        ends = tuple(f"10.0.0.{at // count}:{1000 + at}" for at in (number, (number + count) % (2 * count)))
+        sent = {"tcp": [ends], "tcp_sent": [noise.randrange(1 << 28, 1 << 31)]}
+        rank |= {"size": 2 * count, "world": 2 * count, "transports": rank["transports"] | sent}
+    return job._replace(ranks=ranks)
+
+
 def _far_gpu(job: Job, noise: random.Random) -> Job:
     this, _ = node(job.topology)
     gpus = {}
@@ -239,6 +250,7 @@ FAULTS = {
     observed.ONE_SIDED: (_one_sided, "OMP_PLACES=cores ./omp", TOPOLOGIES[:6]),
     observed.UNEVEN: (_packed, "srun -c1 --cpu-bind=cores", TOPOLOGIES[:6]),
     observed.BY_TCP: (_tcp, "mpirun --map-by numa --bind-to numa", TOPOLOGIES[:6]),
+    observed.PAST_FABRIC: (_past_fabric, "srun -c1 --cpu-bind=cores", TOPOLOGIES[:6]),
     observed.FAR_GPU: (_far_gpu, "srun --ntasks-per-socket=1", ("epyc-2x64-smt2.xml", "skylake-2x20-snc2.xml")),
     f"{observed.SHARED} (hardware threads)": (_hardware_threads, "srun --distribution=block:cyclic, half",
                                               ("epyc-2x64-smt2.xml", "rrze-nehalem.xml")),
@@ -251,9 +263,9 @@ def judged(job: Job) -> Step:
     this, siblings = node(job.topology)
     documents = [msgspec.convert(msgspec.to_builtins(typed(rank), str_keys=True), Witness, strict=False)
                  for rank in job.ranks]  # fmt: skip
-    place = Place(this, job.allowed, siblings, job.gpus)
+    place = Place(this, job.allowed, siblings, job.gpus, ["mlx5_0"])
     ends = {f"{each.host}.{each.pid}": 1000.0 for each in documents}
-    (step,) = steps.steps("9", documents, ends, dict.fromkeys(("n1", "n2"), Node(place, True, {"name": "heat"})), [])
+    (step,) = steps.steps("9", documents, ends, dict.fromkeys(("n1", "n2"), Node(place, "srun", {"name": "heat"})), [])
     return step
 
 

@@ -59,6 +59,8 @@ WORK = option("--work", "folder of the documents (default: PLUMB_ADVICE, or plum
     help="print the variables by which a job is observed, for eval in its script",
 )
 def _on(args: argparse.Namespace) -> int:
+    if not 0 <= args.share <= 100:
+        raise PlumbError(f"--share is {args.share}", "plumb advice on", "0 to 100, the percentage of jobs")
     place = spool.folder(args.work)
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)

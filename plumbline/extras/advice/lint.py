@@ -24,8 +24,8 @@ LAUNCHERS = {"mpirun", *mpi.WORDS}
 _VALUED = """
 n np N c ntasks nodes cpus-per-task ntasks-per-node ntasks-per-core ntasks-per-socket cpu-bind cpu_bind mem-bind m
 distribution hint threads-per-core p partition A account t time mem mem-per-cpu mem-per-gpu gpus gpus-per-node
-gpus-per-task cpus-per-gpu gpu-bind G gres mpi J job-name q qos C constraint reservation w nodelist map-by bind-to
-rank-by npernode npersocket ppn perhost H host hosts genvlist cpu-set x
+gpus-per-task cores-per-task cpus-per-gpu gpu-bind G gres mpi J job-name q qos queue C constraint reservation w nodelist
+map-by bind-to rank-by npernode npersocket ppn perhost H host hosts genvlist cpu-set x o setopt
 """
 _BARE = """
 exact exclusive overlap u unbuffered l label K kill-on-bad-exit report-bindings oversubscribe nooversubscribe
@@ -37,9 +37,14 @@ OPTIONS = {
     **dict.fromkeys(_BARE.split(), 0),
     **dict.fromkeys(("mca", "genv", "env"), 2),
 }
-#: variables that place threads, and settings of Open MPI that place ranks or choose how they talk
+#: variables that place threads
 VARIABLE = re.compile(r"(?:OMP|KMP|GOMP|MKL|OPENBLAS)_[A-Z_]+(?:=[\w,:{}()-]*)?")
-SETTING = re.compile(r"(?:btl|pml|mtl|coll|osc|rmaps|hwloc_base)(?:_[a-z_]+)?")
+#: option that sets something -> that which places threads or ranks, or chooses how ranks talk
+SETS = {
+    **dict.fromkeys(("x", "genv", "env", "genvlist"), VARIABLE),
+    "mca": re.compile(r"(?:btl|pml|mtl|coll|osc|rmaps|hwloc_base)(?:_[a-z_]+)?"),
+    **dict.fromkeys(("o", "setopt"), re.compile(r"[cg]pu-affinity=[\w:;-]+")),
+}
 VALUE = re.compile(r"[\w.,:=+/@%\[\]-]*")
 
 
@@ -75,6 +80,7 @@ def _line(number: int, text: str) -> Line:
             _require(VARIABLE.fullmatch(rest[0]), f"it sets {rest[0]}")
             variables.append(rest.pop(0))
         words = [rest.pop(0)]
+        words += [] if words[0] in LAUNCHERS else [rest.pop(0)]
         while rest and rest[0].startswith("-") and rest[0] != "--":
             words += _option(rest)
     except ValueError as error:
@@ -95,9 +101,8 @@ def _option(rest: list[str]) -> list[str]:
     values, rest[:count] = rest[:count], []
     for each in [*values, value]:
         _require(VALUE.fullmatch(each), f"{each!r} needs a shell, or is to be filled in")
-    if name in ("x", "genv", "env", "genvlist", "mca") and (names := values or [value]):
-        pattern = SETTING if name == "mca" else VARIABLE
-        _require(all(map(pattern.fullmatch, names[0].split(","))), f"it sets {names[0]}")
+    if name in SETS and (names := values or [value]):
+        _require(all(map(SETS[name].fullmatch, names[0].split(","))), f"it sets {names[0]}")
     return [word, *values]
 
 

@@ -36,14 +36,17 @@ describe() {
     elif [ "$job" != "$host.$PPID" ]; then
         cores=${NSLOTS-${LSB_MCPU_HOSTS-${NCPUS-}}}
     fi
-    printf '%s\n' "allowed=$allowed" "counts=${SLURM_JOB_CPUS_PER_NODE-}" "cores=$cores" \
+    launcher=${SLURM_JOB_ID+srun}
+    [ -z "${FLUX_JOB_ID-}" ] || launcher='flux run'
+    printf '%s\n' "allowed=$allowed" "counts=${SLURM_JOB_CPUS_PER_NODE-}" "cores=$cores" "launcher=$launcher" \
         "array=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID-}}" \
         "name=${SLURM_JOB_NAME-${PBS_JOBNAME-${LSB_JOBNAME-${JOB_NAME-}}}}" \
         "account=${SLURM_JOB_ACCOUNT-${PBS_ACCOUNT-${LSB_PROJECT_NAME-${SGE_ACCOUNT-}}}}" \
         "partition=${SLURM_JOB_PARTITION-${PBS_QUEUE-${LSB_QUEUE-${QUEUE-}}}}"
     # it also fails where there is no such GPU
     (cd /sys/devices/system && grep -s . cpu/cpu[0-9]*/topology/thread_siblings_list node/node[0-9]*/cpulist \
-        /sys/bus/pci/drivers/nvidia/*:*/local_cpulist) || :
+        /sys/bus/pci/drivers/nvidia/*:*/local_cpulist /sys/class/infiniband/*/ports/*/state \
+        /sys/class/infiniband/*/ports/*/link_layer) || :
 }
 
 # a job in a job of Flux belongs to the outer one; a job of an array has its number there behind a _

@@ -122,7 +122,7 @@ def keep(spool: Path, job: str, days: float) -> list[Step]:
     with contextlib.suppress(OSError), _entered(spool, user) as inside:
         mine = proc.PROC / "self/fd" / str(inside)
         for number, step in enumerate(new, len(list(mine.glob(f"{job}.*.json")))):
-            files.write("the document of a launch", mine / f"{job}.{number}.json", steps.encoded(step).decode())
+            files.write("the document of a launch", mine / f"{job}.{number}.json", msgspec.json.encode(step).decode())
         shutil.rmtree(mine / job, ignore_errors=True)
         for entry in mine.iterdir():
             if entry.lstat().st_mtime < oldest:

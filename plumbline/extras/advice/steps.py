@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from plumbline import schedulers
+from plumbline import mpi
 from plumbline.base import group
 from plumbline.base.terminal import CONTROLS, on_a_line
 from plumbline.base.units import counted, cpu_list, cpu_ranges
@@ -37,6 +37,10 @@ Text: TypeAlias = Annotated[str, Meta(max_length=CHARACTERS, pattern=f"^(?!.*{CO
 _LISTED = re.compile(
     r"^(?:cpu/cpu|node/node|/sys/bus/pci/drivers/nvidia/)([\d:.a-fA-F]+)/(?:topology/)?(\w{1,20}list):([\d,-]+)$",
     re.MULTILINE,
+)
+#: of a port that can be used there are two: InfiniBand's, not Omni-Path's
+_PORT = re.compile(
+    r"^/sys/class/infiniband/((?!hfi)\w+/ports/\d+)/(?:state:4: ACTIVE|link_layer:InfiniBand)$", re.MULTILINE
 )
 Number: TypeAlias = Annotated[float, Meta(ge=0, le=1e15)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 40)]
@@ -95,18 +99,18 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
 class Node(NamedTuple):
     """A host of a job, as ``observe.sh`` described it: ``place`` is None where the CPUs of the job are not known.
 
-    ``counted``: the scheduler counts a job's CPUs. ``names``: those of the job, its account and partition.
+    ``launcher``: the scheduler's own. ``names``: those of the job, its account and partition.
     """
 
     place: Place | None
-    counted: bool
+    launcher: str
     names: dict[str, str]
 
 
 def node(described: bytes) -> Node:
     """The host that ``observe.sh`` described; raises ValueError for another text."""
     text = described.decode(errors="replace")
-    named = dict(re.findall(r"^(allowed|counts|cores|name|account|partition|array)=(.*)$", text, re.MULTILINE))
+    named = dict(re.findall(r"^(allowed|counts|cores|launcher|name|account|partition|array)=(.*)$", text, re.MULTILINE))
     listed = _LISTED.findall(text)
     lists = [each[-1] for each in listed] + [each for each in (named.get("allowed"),) if each]
     # a user wrote it: no list may take all of the memory
@@ -130,8 +134,13 @@ def node(described: bytes) -> Node:
     cores_allowed = len(allowed) if has_counts else len({siblings.get(cpu) for cpu in allowed})
     known = bool(siblings) and allowed <= siblings.keys()
     known &= bool(sizes & {len(allowed), cores_allowed}) if sizes else bool(named.get("allowed"))
-    place = Place(machine, allowed, siblings, gpus) if known else None
-    return Node(place, has_counts, {key: cut(named.get(key, "")) for key in ("name", "account", "partition", "array")})
+    fabric = sorted({port.partition("/")[0] for port, count in Counter(_PORT.findall(text)).items() if count == 2})
+    place = Place(machine, allowed, siblings, gpus, fabric) if known else None
+    return Node(
+        place,
+        named.get("launcher", ""),
+        {key: cut(named.get(key, "")) for key in ("name", "account", "partition", "array")},
+    )
 
 
 def cut(text: str) -> str:
@@ -172,8 +181,8 @@ def steps(
 
 def _with_launcher(seen: judged.Seen, nodes: Mapping[str, Node]) -> judged.Seen:
     """``seen`` with the scheduler's launcher, where ranks have none: it does no work, and leaves no witness."""
-    without = not seen.launchers and len(seen.ranks) > 1 and any(each.counted for each in nodes.values())
-    return seen._replace(launchers=list(schedulers.RANK_LAUNCHERS)) if without else seen
+    launchers = sorted({each.launcher for each in nodes.values()} & mpi.WORDS.keys())
+    return seen if seen.launchers or len(seen.ranks) == 1 else seen._replace(launchers=launchers)
 
 
 def _step(
@@ -259,15 +268,10 @@ def _behaviour(rank: RankWitness) -> tuple[str, str, int, tuple[tuple[int, int],
 def _fitting(step: Step) -> Step:
     """``step`` with as many of its groups as there is room for."""
     every, size = step.groups, len(step.groups)
-    while len(encoded(step)) > MOST or size > 1000:
+    while len(msgspec.json.encode(step)) > MOST or size > 1000:
         size = min(size * 3 // 4, 1000)
         step = msgspec.structs.replace(step, groups=every[:size], left_out=sum(each.count for each in every[size:]))
     return step
-
-
-def encoded(step: Step) -> bytes:
-    """The document of a launch."""
-    return msgspec.json.encode(step)
 
 
 def with_history(step: Step, before: Iterable[Step]) -> Step:

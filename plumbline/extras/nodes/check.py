@@ -14,7 +14,7 @@ from plumbline import site
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.base.table import table
-from plumbline.base.units import human_bytes, percent
+from plumbline.base.units import human_bytes
 from plumbline.commands.options import command, exclusive, flag, group, option
 from plumbline.host import proc
 from plumbline.host.collector import Reader
@@ -74,8 +74,8 @@ def run_check(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     if args.held:
         text = _class(args).read_text(encoding="utf-8", errors="replace")
-        usual = re.search(r"^fact memory\.mib (\d+)$", text, re.MULTILINE)
-        return held(int(usual[1]) if usual else None, args.tolerance)
+        known = dict(re.findall(r"^(idle|fact memory\.mib) (\d+)$", text, re.MULTILINE))
+        return held(int(known.get("fact memory.mib", 0)), int(known.get("idle", 0)), args.tolerance)
     words = [
         *("--class", str(_class(args))),
         *("--seconds", f"{args.seconds:g}"),
@@ -85,9 +85,10 @@ def _run(args: argparse.Namespace) -> int:
     ]
     if len(args.node) > 1:
         raise PlumbError(f"{len(args.node)} nodes are named", "--node", "one node is checked: this host")
-    named = (("--state", args.state), ("--output", args.write), ("--measured", args.measured))
     words += [
-        *(word for option, value in named if value for word in (option, str(value))),
+        *(["--state", str(args.state)] if args.state else []),
+        *(["--output", str(args.write)] if args.write else []),
+        *(["--measured", str(args.measured)] if args.measured else []),
         *(["--node", names.host(args.node[0], "--node")] if args.node else []),
     ]
     try:
@@ -111,19 +112,24 @@ def _class(args: argparse.Namespace) -> Path:
     return checks.made_class(known.name, part)
 
 
-def held(usual_mib: int | None, tolerance: float, root: Path = Path("/")) -> int:
+def held(total_mib: int, idle_mib: int, tolerance: float, root: Path = Path("/")) -> int:
     """Print what holds memory: processes, files in memory, huge pages and the kernel.
 
-    Returns 1 if less than the share of ``usual_mib``, the class's memory, is free, else 0.
+    Returns 1 if the share ``tolerance`` less than ``idle_mib``, which idle nodes of the class have free, is free, else
+    0; without it, of ``total_mib``, the class's memory; both are 0 where the class does not say.
     """
     read = Reader(root)
-    known = dict(re.findall(r"^(\w+): +(\d+)", read.content("proc/meminfo"), re.MULTILINE))
-    kib = {name: int(value) for name, value in known.items()}
-    total, free = usual_mib * 1024 if usual_mib else kib["MemTotal"], kib["MemAvailable"]
-    every = [*_holders(read), (kib.get("SUnreclaim", 0) << 10, "kernel", "slabs that cannot be reclaimed")]
-    pages = kib.get("HugePages_Total", 0), kib.get("HugePages_Free", 0)
-    name = f"{pages[0] - pages[1]} of {pages[0]} in use (vm.nr_hugepages)"
-    every.append((pages[0] * kib.get("Hugepagesize", 0) << 10, "huge pages", name))
+    kib = {
+        name: int(value) for name, value in re.findall(r"^(\w+): +(\d+)", read.content("proc/meminfo"), re.MULTILINE)
+    }
+    total, free = total_mib * 1024 or kib["MemTotal"], kib["MemAvailable"]
+    pages = kib.get("HugePages_Total", 0)
+    in_use = f"{pages - kib.get('HugePages_Free', 0)} of {pages} in use (vm.nr_hugepages)"
+    every = [
+        *_holders(read),
+        (kib.get("SUnreclaim", 0) << 10, "kernel", "slabs that cannot be reclaimed"),
+        (pages * kib.get("Hugepagesize", 0) << 10, "huge pages", in_use),
+    ]
     # users choose the names of files and processes: none may command root's terminal
     rows = [
         (human_bytes(size), kind, terminal.on_a_line(name))
@@ -131,9 +137,11 @@ def held(usual_mib: int | None, tolerance: float, root: Path = Path("/")) -> int
         if size >= LEAST
     ]
     print(table(("memory", "held by", ""), rows[:SHOWN], right=("memory",)) + "\n")
-    bad = free < (1 - tolerance) * total
-    share = f"{human_bytes(free << 10)} of {human_bytes(total << 10)} free, {percent(free / total)}"
-    print(f"memory: {'bad' if bad else 'fine'}: {share}, {percent(1 - tolerance)} are expected of an idle node")
+    least = int((1 - tolerance) * (idle_mib * 1024 or total))
+    bad = free < least
+    share = f"{human_bytes(free << 10)} of {human_bytes(total << 10)} free, at least {human_bytes(least << 10)}"
+    than = "idle nodes of its class" if idle_mib else "all"
+    print(f"memory: {'bad' if bad else 'fine'}: {share} are expected: {100 * tolerance:g} % less than {than}")
     return int(bad)
 
 

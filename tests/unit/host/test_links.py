@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.base import paths
-from plumbline.host import devices, provenance
+from plumbline.host import devices, machine, provenance
 from plumbline.site.nodes import findings
 
 GPU, NIC, NVME, BRIDGE, SOUND = "0x030200", "0x020700", "0x010802", "0x060400", "0x040300"
@@ -149,3 +149,14 @@ def test_only_this_hosts_matrix_is_asked_of_its_driver(monkeypatch):
     assert devices.load(file) == stored
     assert devices.load().ways[0][1] == devices.document()["ways"][0][1] == "XGMI"
     assert devices.document(file)["ways"][0][1] == stored.ways[0][1]
+
+
+def test_the_fabric_that_can_be_used_is_infiniband_with_an_active_port(tmp_path):
+    ports = {"mlx5_0/ports/1": ("1: DOWN", "InfiniBand"), "mlx5_0/ports/2": ("4: ACTIVE", "InfiniBand"),
+             "mlx5_1/ports/1": ("4: ACTIVE", "Ethernet"), "hfi1_0/ports/1": ("4: ACTIVE", "InfiniBand")}  # fmt: skip
+    for port, texts in ports.items():
+        folder = tmp_path / "sys/class/infiniband" / port
+        folder.mkdir(parents=True)
+        for name, text in zip(("state", "link_layer"), texts, strict=True):
+            (folder / name).write_text(f"{text}\n")
+    assert machine.fabric(tmp_path) == ["mlx5_0"]

@@ -7,7 +7,7 @@ from witnesses import typed
 
 from plumbline.base import paths
 from plumbline.host import machine
-from plumbline.launch.observed import SHARED, UNPLANNED, Host, findings
+from plumbline.launch.observed import SHARED, UNPLANNED, Host, findings, sent_by_tcp
 
 TOPOLOGIES = paths.root() / "tests/data/topologies"
 #: 2 sockets of 4 cores, CPUs 0-3 and 4-7; the cores' second hardware threads are 8-11 and 12-15
@@ -139,8 +139,13 @@ def test_large_messages_by_tcp_inside_a_host():
         return rank(number, [number], mpi=True, transports={**more, "tcp": [ends], "tcp_sent": [size]})
 
     (reason,) = reasons(sends(0, 1 << 29), sends(1, 0))
-    assert reason == "the 2 ranks on n1 sent one another 512 MiB by TCP, not by shared memory"
+    assert reason == "the ranks on n1 sent one another 512 MiB by TCP, not by shared memory"
     assert reasons(sends(0, 1 << 20), sends(1, 1 << 20)) == [], "what a start needs"
+    host = Host("n1", [sends(0, 1 << 29)], NEHALEM, frozenset(WHOLE), fabric=["mlx5_0"])
+    assert findings(host) == [], "to whom is not known"
+    (finding,) = findings(replace(host, sent=sent_by_tcp([sends(0, 1 << 29), sends(1, 0)])))
+    assert finding.reason == "the ranks on n1 sent those on other hosts 512 MiB by TCP, not by InfiniBand (mlx5_0)"
+    assert findings(replace(host, fabric=[], sent=sent_by_tcp([sends(1, 0)]))) == []
 
 
 def test_a_gpu_far_from_its_rank_and_a_plan_that_wants_it():

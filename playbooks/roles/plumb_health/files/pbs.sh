@@ -1,20 +1,15 @@
 #!/bin/bash
-# The hook of OpenPBS that runs the health check on all its nodes; prints changed if something did. The hook is stdin.
-#   pbs.sh present|absent SECONDS-BETWEEN-CHECKS SECONDS-OF-A-CHECK      (on the server's host, as a manager)
+# A hook of OpenPBS, whose text is stdin; prints changed if something did.
+#   pbs.sh present|absent NAME ATTRIBUTE…      (on the server's host, as a manager; as `list hook` has attributes)
 set -euo pipefail
-state=$1 every=$2 seconds=$3
-name=plumb_check
+state=$1 name=$2
+shift 2
 # shellcheck source=/dev/null
 . "${PBS_CONF_FILE:-/etc/pbs.conf}"
 PATH=$PATH:$PBS_EXEC/bin
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cat >"$folder/hook.py"
-
-# The attributes that it is to have; the alarm ends a check that hangs.
-wanted() {
-    printf '%s\n' 'event = exechost_periodic' "freq = $every" "alarm = $((seconds + 30))"
-}
 
 hooks=$(qmgr -c "list hook") # ends the script where the server does not answer
 known=$(sed -n 's/^Hook //p' <<<"$hooks" | grep -x "$name" || true)
@@ -30,7 +25,7 @@ if [ -z "$known" ]; then
     echo changed
 fi
 has=$(qmgr -c "list hook $name")
-wanted | while read -r attribute; do
+for attribute; do
     grep -qx " *$attribute" <<<"$has" || {
         qmgr -c "set hook $name $attribute"
         echo changed

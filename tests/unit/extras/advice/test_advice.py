@@ -37,6 +37,10 @@ NODE = "\n".join([
     "allowed=0-3", "counts=4", "name=heat", "account=lab", "partition=main",
     *(f"cpu/cpu{cpu}/topology/thread_siblings_list:{cpu}" for cpu in range(8)),
     "node/node0/cpulist:0-3", "node/node1/cpulist:4-7", "/sys/bus/pci/drivers/nvidia/0000:41:00.0/local_cpulist:4-7",
+    *(f"/sys/class/infiniband/{name}/ports/1/{text}" for name, *texts in (
+        ("mlx5_0", "state:4: ACTIVE", "link_layer:InfiniBand"), ("mlx5_1", "state:1: DOWN", "link_layer:InfiniBand"),
+        ("mlx5_2", "state:4: ACTIVE", "link_layer:Ethernet"),
+    ) for text in texts),
 ])  # fmt: skip
 
 
@@ -104,10 +108,14 @@ def test_short_processes_leave_nothing_and_others_up_to_a_cap(place, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_disk_that_is_full_is_silent(place, tmp_path):
-    (tmp_path / ".count").symlink_to("/dev/full")
+@pytest.mark.parametrize("limit", ["unlimited", "0"])
+def test_no_room_for_files_is_silent(place, tmp_path, limit):
+    """On a full disk, or by a limit on the size of files, which otherwise ends the program by SIGXFSZ."""
+    if limit == "unlimited":
+        (tmp_path / ".count").symlink_to("/dev/full")
     own = {"LD_PRELOAD": str(WITNESS), "PLUMB_WITNESS_DIR": str(tmp_path), "PLUMB_WITNESS_MOST": "9"}
-    done = subprocess.run([compile_c(tmp_path, SPIN)], env={**os.environ, **own}, capture_output=True, check=False)
+    command = ["sh", "-c", f'ulimit -f {limit}; exec "$@"', "sh", compile_c(tmp_path, SPIN)]
+    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, check=False)
     assert (done.returncode, done.stderr, list(tmp_path.glob("*.json*"))) == (0, b"", [])
 
 
@@ -125,9 +133,10 @@ def documents(count, hosts=80):
     return made, {f"{each.host}.{each.pid}": 100.0 for each in made}
 
 
-def whole(cpus):
+def whole(cpus, launcher="srun", counts="counts"):
     text = "\n".join(f"cpu/cpu{cpu}/topology/thread_siblings_list:{cpu}" for cpu in range(cpus))
-    return steps.node(f"allowed=0-{cpus - 1}\ncounts={cpus}\n{text}\nnode/node0/cpulist:0-{cpus - 1}\n".encode())
+    lines = f"allowed=0-{cpus - 1}\n{counts}={cpus}\nlauncher={launcher}\n{text}\nnode/node0/cpulist:0-{cpus - 1}\n"
+    return steps.node(lines.encode())
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -136,20 +145,25 @@ def test_ten_thousand_ranks_are_a_document_of_64_kib(alike):
     if not alike:
         made = [msgspec.structs.replace(each, program=f"/x/{'y' * 99}{number}") for number, each in enumerate(made)]
     (step,) = steps.steps("1", made, ends, {f"n{host:03}": whole(125) for host in range(80)}, [])
-    assert len(steps.encoded(step)) <= 64 << 10
+    assert len(msgspec.json.encode(step)) <= 64 << 10
     assert step.verdict == "right"
     assert sum(each.count for each in step.groups) + step.left_out == step.ranks == 10_000
     assert step.groups[0].count == (80 if alike else 1)
 
 
-def test_advice_is_one_of_each_kind_with_its_hosts_and_the_launcher_s_words():
+@pytest.mark.parametrize(("launcher", "cure"), [
+    ("srun", "srun --cpus-per-task=1 --cpu-bind=cores"),
+    ("flux run", "flux run --cores-per-task=1 -o cpu-affinity=per-task"), ("rm -rf", "1 core for 1 thread"),
+])  # fmt: skip
+def test_advice_is_one_of_each_kind_with_its_hosts_and_the_launcher_s_words(launcher, cure):
     made, ends = documents(8, hosts=2)
     threads = [msgspec.structs.replace(made[0].threads[0], affinity=list(range(8)), migrations=3)]
     made = [msgspec.structs.replace(each, threads=threads) for each in made]
-    (step,) = steps.steps("1", made, ends, {"n000": whole(8), "n001": whole(8)}, [])
+    node = whole(8, launcher, "counts" if launcher == "srun" else "cores")
+    (step,) = steps.steps("1", made, ends, {"n000": node, "n001": node}, [])
     (advice,) = step.advice
     assert (advice.kind, advice.hosts) == ("no binding", 2)
-    assert "srun --cpus-per-task=1 --cpu-bind=cores" in advice.cure
+    assert f": {cure}; " in advice.cure
 
 
 def test_nothing_is_advised_where_something_was_not_seen():
@@ -177,6 +191,7 @@ def test_a_node_is_read_strictly():
     assert isinstance(node.place, Place)
     assert node.place.allowed == frozenset(range(4))
     assert node.place.gpus == {"0000:41:00.0": frozenset(range(4, 8))}
+    assert node.place.fabric == ["mlx5_0"]
     assert [each.cpus for each in node.place.machine.numa_nodes] == [(0, 1, 2, 3), (4, 5, 6, 7)]
     assert steps.node(NODE.replace("counts=4", "counts=2(x3)").encode()).place is None, "CPUs of other jobs too"
     for fault in (
@@ -194,7 +209,7 @@ def test_a_node_is_read_strictly():
 
 def test_what_is_no_plain_file_of_the_user_is_not_read(place):
     ones = dict.fromkeys(("schema", "began", "wall_s", "hosts", "ranks", "cpus", "core_hours"), 1)
-    good = steps.encoded(steps.Step(job="1", verdict="right", **ones))
+    good = msgspec.json.encode(steps.Step(job="1", verdict="right", **ones))
     mine = place / USER
     mine.mkdir(mode=0o700)
     (mine / "1.0.json").write_bytes(good)
@@ -260,6 +275,8 @@ mpirun -x LD_PRELOAD=/x.so -n 1 app
 srun -n $NODES ./app
 srun -n "2 ./app
 salloc -n 2 srun ./app
+flux run -n 2 -c1 -o cpu-affinity=per-task ./app
+flux run -n 2 -o userrc=./evil.lua ./app
 """
 
 
@@ -268,9 +285,10 @@ def test_only_the_launcher_and_its_options_are_run_of_a_page():
     assert [(line.number, line.words) for line in known if not line.fault] == [
         (2, ["srun", "-n", "4", "-c2", "--cpu-bind=cores"]), (3, ["mpirun", "-np", "2", "--map-by", "slot:PE=1"]),
         (5, ["mpiexec", "-n", "1"]),
+        (13, ["flux", "run", "-n", "2", "-c1", "-o", "cpu-affinity=per-task"]),
     ]  # fmt: skip
     assert known[2].variables == ["OMP_NUM_THREADS=2"]
-    assert len([line for line in known if line.fault]) == 6
+    assert len([line for line in known if line.fault]) == 7
 
 
 def test_a_page_is_run_only_with_consent(tmp_path, capsys, monkeypatch):
@@ -318,6 +336,9 @@ NAMES = {
 def test_each_scheduler_s_job_has_its_name(place, monkeypatch, name, variables):
     monkeypatch.delenv("SLURM_JOB_ID")
     assert f"PLUMB_WITNESS_DIR={place}/{USER}/{name}\n" in observe(place, **variables).stdout
+    (described,) = (place / USER / name).glob("*.node")
+    launchers = {"SLURM_JOB_ID": "srun", "FLUX_JOB_ID": "flux run"}
+    assert steps.node(described.read_bytes()).launcher == "".join(launchers.get(each, "") for each in variables)
 
 
 def test_a_share_is_of_jobs_and_starts_every_program(place):
@@ -420,11 +441,11 @@ def observer(capsys, place, name, share=100):
 
 
 def test_slurm_s_file_prints_variables(place, capsys):
-    assert "/bin/sh /" in observer(capsys, place, "lsf")
     text = observer(capsys, place, "slurm")
     done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True)
     assert f"export PLUMB_WITNESS_DIR={place}/{USER}/7\n" in done.stdout
     assert cli.main(["advice", "on", "--scheduler", "ssh", "--work", str(place)]) == 2
+    assert cli.main(["advice", "on", "--scheduler", "slurm", "--share", "-3", "--work", str(place)]) == 2
 
 
 @pytest.mark.parametrize(("shell", "mode", "login", "expected"), [
@@ -447,6 +468,23 @@ def test_grid_engine_s_file_starts_what_the_queue_would(place, tmp_path, capsys,
     assert (done.returncode, done.stdout.splitlines()) == (4, [expected, f"{place}/{USER}/9"])
     done = subprocess.run([starter, "sh", "-c", "exit 5"], check=False, env=env)
     assert done.returncode == 5, "a program, without a shell"
+
+
+@pytest.mark.parametrize(("words", "expected"), [
+    (["{job}"], "script:  in /"), (["cd /tmp && A=1 {job} 'a b'"], "script: a b in /tmp"),
+    (["{job}", "a b"], "script: a b in /"),
+])  # fmt: skip
+def test_lsf_s_file_starts_a_job_s_file_or_line(place, tmp_path, capsys, monkeypatch, words, expected):
+    monkeypatch.delenv("SLURM_JOB_ID")
+    starter, job = tmp_path / "starter", tmp_path / "1764500000.9.shell"
+    starter.write_text(observer(capsys, place, "lsf"))
+    job.write_text('#!/bin/sh\necho "script: $1 in $PWD"; echo $PLUMB_WITNESS_DIR; exit 4\n')
+    for file in (starter, job):
+        file.chmod(0o755)
+    line = [starter, *(word.format(job=job) for word in words)]
+    env = {**os.environ, "LSB_JOBID": "9", "LSB_JOBINDEX": "0"}
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=env, cwd="/")
+    assert (done.returncode, done.stdout.splitlines()) == (4, [expected, f"{place}/{USER}/9"])
 
 
 PBS = """

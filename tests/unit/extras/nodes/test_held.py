@@ -27,20 +27,27 @@ def root(tmp_path):
 
 def test_what_holds_memory_is_named(root, capsys, monkeypatch):
     monkeypatch.setattr(check, "LEAST", 1)
-    assert check.held(10_000_000 // 1024, 0.05, root) == 1
+    assert check.held(10_000_000 // 1024, 0, 0.05, root) == 1
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[2:4] == ["1.9 GiB process 7 a b", "1 GiB huge pages 12 of 512 in use (vm.nr_hugepages)"]
     assert any(" file " in line and "dev/shm/sub/left [31m of user" in line for line in lines)
     assert not any("on-disk" in line for line in lines)
-    assert lines[-1] == "memory: bad: 3.8 GiB of 9.5 GiB free, 40 %, 95 % are expected of an idle node"
+    assert lines[-1] == "memory: bad: 3.8 GiB of 9.5 GiB free, at least 9.1 GiB are expected: 5 % less than all"
 
 
 def test_a_node_that_has_its_memory_is_fine(root, capsys):
-    assert check.held(4_000_000 // 1024, 0.05, root) == 0
+    assert check.held(4_000_000 // 1024, 0, 0.05, root) == 0
     assert "memory: fine: 3.8 GiB" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("idle", "status"), [(4_100_000, 0), (4_300_000, 1)])
+def test_it_is_compared_with_idle_nodes_of_the_class(root, capsys, idle, status):
+    """Whose kernels, daemons and huge pages keep more than any tolerance here."""
+    assert check.held(10_000_000 // 1024, idle // 1024, 0.05, root) == status
+    assert capsys.readouterr().out.endswith("are expected: 5 % less than idle nodes of its class\n")
+
+
 def test_the_class_says_how_much_a_node_has(tmp_path, capsys):
-    (tmp_path / "node.class").write_text("plumb-class 1\nfact memory.mib 1\nend\n")
-    assert cli.main(["check", "--held", "--class", str(tmp_path / "node.class")]) == 0
+    (tmp_path / "node.class").write_text("plumb-class 1\nidle 1000000000\nfact memory.mib 1\nend\n")
+    assert cli.main(["check", "--held", "--class", str(tmp_path / "node.class")]) == 1
     assert "of 1 MiB free" in capsys.readouterr().out

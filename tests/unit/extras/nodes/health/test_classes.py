@@ -74,6 +74,18 @@ class TestMembers:
         other = [check("n9", number, random, facts={**FACTS, "memory.mib": "240000"}) for number in range(4)]
         assert classes.make(checks() + other, 0.05).refused["n9"] == "memory.mib is '240000', not '257000'"
 
+    def test_the_memory_of_idle_nodes_is_what_most_checks_saw(self, tmp_path):
+        random = np.random.default_rng(1)
+        seen = [check(node, number, random, facts={**FACTS, classes.AVAILABLE: free})
+                for node in NODES for number, free in enumerate(("200000", "250000", "251000"))]  # fmt: skip
+        made = classes.make(seen, 0.05)
+        text = classes.text(made, LINES, "2026-11-30", 0.05, classes.RATE, None)
+        assert made.members == NODES
+        assert "\nidle 250000\n" in text
+        assert classes.AVAILABLE not in text
+        (tmp_path / "node.class").write_text(text)
+        assert run("--class", tmp_path / "node.class", "--plan").returncode == 0
+
     def test_checks_from_before_a_change_of_facts_do_not_count(self):
         random = np.random.default_rng(1)
         found = checks()
