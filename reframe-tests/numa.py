@@ -150,3 +150,16 @@ class membw_triad(KernelTest):
         ("triad_regular", "bandwidth", {"kernel": "triad", "mode": "regular"}),
     ]
     quick_placements = ("node",)
+
+
+@rfm.simple_test
+class membw_saturation(KernelTest):
+    """How many threads saturate the memory of an L3 cache, a NUMA node and a socket: all of them against the first."""
+
+    kernel = "membw"
+    mpi_matters = False
+    placement = parameter(["l3", "numa", "socket"], type=str)
+    arguments = ["--kernels", "triad", "--stores", "regular", "--repetitions", "10", "--alone"]
+    figures = [("saturation", "saturation", {}), ("triad", "bandwidth", {})]
+    quick_placements = ()
+    tags = {"kernels", "scaling"}

@@ -142,10 +142,9 @@ static void collect_work(struct result *result) {
         result_note(result, "not counted: %s", work->missing);
     else
         result_note(result,
-                    "counted by the processor meanwhile: %.4g instructions, %.3g a cycle; %.4g misses of the "
-                    "last cache (%ld bytes each)",
+                    "counted by the processor meanwhile: %.4g instructions, %.3g a cycle; %.4g misses of %s",
                     work->counted[INSTRUCTIONS], work->counted[INSTRUCTIONS] / work->counted[CYCLES],
-                    work->counted[CACHE_MISSES], work->line_bytes);
+                    work->counted[CACHE_MISSES], work->line_bytes ? "the last cache" : "a cache");
 }
 
 int result_finish(struct result *result) {

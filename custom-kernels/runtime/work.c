@@ -92,8 +92,19 @@ static void say_why(int refused, char *text, size_t room) {
         snprintf(text, room, "perf_event_open: %s", strerror(refused));
 }
 
+/* Bytes that a counted miss moves from memory. Linux counts misses of an inner cache by this name on other
+ * processors than Intel's. */
+static long bytes_missed(void) {
+#ifdef __x86_64__
+    long line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
+    return __builtin_cpu_is("intel") && line > 0 ? line : 0;
+#else
+    return 0;
+#endif
+}
+
 struct work work_collect(void) {
-    struct work all = {.line_bytes = sysconf(_SC_LEVEL1_DCACHE_LINESIZE)};
+    struct work all = {.line_bytes = bytes_missed()};
     double sums[2 + COUNTERS] = {self.flop, self.bytes};
     for (int counter = 0; counter < COUNTERS; counter++)
         sums[2 + counter] = read_counter((enum counter)counter);
@@ -103,8 +114,6 @@ struct work work_collect(void) {
     all.flop = sums[0];
     all.bytes = sums[1];
     memcpy(all.counted, sums + 2, sizeof all.counted);
-    if (all.line_bytes < 0)
-        all.line_bytes = 0;
     if (refused)
         say_why(refused, all.missing, sizeof all.missing);
     return all;

@@ -8,7 +8,7 @@ enum counter { INSTRUCTIONS, CYCLES, CACHE_MISSES, COUNTERS };
 struct work {
     double flop, bytes;       /* of all ranks, by the model; 0: the model counts none */
     double counted[COUNTERS]; /* of all threads of all ranks */
-    long line_bytes;          /* of a cache line, 0 where the host does not report it */
+    long line_bytes;          /* of a cache line, 0 where a counted miss is not one of the last cache */
     char missing[128];        /* why nothing was counted, empty where it was */
 };
 

@@ -102,13 +102,13 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     partitions: list[Measured]
 
 
-class Bound(NamedTuple):
+class Bound(Struct, frozen=True):
     """The ceiling of one figure, in the figure's unit; ``spread_percent`` is that of the launches that gave it."""
 
-    value: float
+    value: Positive
     unit: str
     method: str
-    spread_percent: float
+    spread_percent: NotNegative
 
 
 def mix(benchmark: str, suite: str, built: str, metric: str, params: dict[str, Any]) -> str | None:
@@ -351,6 +351,12 @@ def ceilings_of(name: str, partition: str, machine: str) -> Measured | None:
     """The ceilings of ``partition``; None where none were measured, or on another kind of machine than ``machine``."""
     matches = (measured for measured in read(name) if measured.partition == partition and measured.machine == machine)
     return next(matches, None)
+
+
+def of_memory(plan: Plan, host: Machine, nodes: int, measured: Measured | None) -> Bound | None:
+    """What memory reached on the cores of ``plan`` on ``host``; None where it was not ``measured``."""
+    moved = Quantity("bandwidth", units.MB_S, {"work": "bytes"})
+    return of(moved, use_of(plan, host, nodes), measured) if measured else None
 
 
 def save(name: str, measured: Measured) -> Path:

@@ -5,11 +5,8 @@ The counters are the node's: they include the energy of other processes.
 
 from __future__ import annotations
 
-import ctypes
 import io
 import math
-import os
-import platform
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -18,50 +15,15 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from plumbline.base import programs
 from plumbline.base.units import cpu_ranges
 from plumbline.host import nvml
 from plumbline.host.collector import CPUS, Reader
+from plumbline.host.counters import opened
 
 #: the highest power of a package, in W: a launch in which a counter may have wrapped twice at it has no energy
 MOST_W = 2000
-#: number of the system call perf_event_open, by machine; it has no function in the C library
-CALLS = {"x86_64": 298, "aarch64": 241, "ppc64le": 319}
-#: PERF_FLAG_FD_CLOEXEC
-CLOSE_ON_EXEC = 8
 #: event of perf -> the part that it counts; the others are parts of a package
 EVENTS = {"energy-pkg": "{}", "energy-ram": "dram of {}"}
-
-
-class _Attributes(ctypes.Structure):
-    """``struct perf_event_attr`` in its first version, of 64 bytes."""
-
-    _fields_ = (
-        ("type", ctypes.c_uint32),
-        ("size", ctypes.c_uint32),
-        ("config", ctypes.c_uint64),
-        ("unused", ctypes.c_uint64 * 6),
-    )
-
-
-class _Event:
-    """An open event of one package, which counts from when it was opened until it is no longer referred to."""
-
-    def __init__(self, kind: int, config: int, cpu: int, microjoules: Fraction) -> None:
-        """``microjoules``: the energy of one count. Raises OSError if the kernel refuses."""
-        attributes = _Attributes(type=kind, size=ctypes.sizeof(_Attributes), config=config)
-        call = CALLS.get(platform.machine())
-        if call is None:
-            raise OSError(f"perf_event_open is not known on {platform.machine()}")
-        opened = programs.LIBC.syscall(ctypes.c_long(call), ctypes.byref(attributes), -1, cpu, -1, CLOSE_ON_EXEC)
-        if opened < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        self._file = io.FileIO(opened)
-        self._microjoules = microjoules
-
-    def read(self) -> int:
-        """Microjoules since it was opened."""
-        return int(int.from_bytes(self._file.read(8) or b"", "little") * self._microjoules)
 
 
 @dataclass(frozen=True)
@@ -191,8 +153,8 @@ def _perf(read: Reader) -> Iterator[Counter]:
     if the kernel refuses one, ValueError if a file of sysfs is not as documented.
     """
     device = "sys/bus/event_source/devices/power"
-    for event, label in EVENTS.items():
-        file = f"{device}/events/{event}"
+    for name, label in EVENTS.items():
+        file = f"{device}/events/{name}"
         if read.text(file) is None:
             continue
         config = re.fullmatch("event=(0x[0-9a-f]+)", read.content(file))
@@ -200,8 +162,13 @@ def _perf(read: Reader) -> Iterator[Counter]:
             raise ValueError(f"{read.root / file} is not an event in joules")
         microjoules = Fraction(read.content(f"{file}.scale")) * 1_000_000
         for cpu, package in _packages(read, read.content(f"{device}/cpumask")).items():
-            opened = _Event(read.count(f"{device}/type"), int(config[1], 16), cpu, microjoules)
-            yield Counter(label.format(package), opened.read, None)
+            event = opened(read.count(f"{device}/type"), int(config[1], 16), -1, cpu)
+            yield Counter(label.format(package), partial(_microjoules, event, microjoules), None)
+
+
+def _microjoules(event: io.FileIO, of_one: Fraction) -> int:
+    """Since ``event``, each of whose counts is ``of_one``, was opened; it counts until nobody refers to it."""
+    return int(int.from_bytes(event.read(8) or b"", "little") * of_one)
 
 
 def _packages(read: Reader, cpus: str) -> dict[int, str]:

@@ -22,6 +22,8 @@ from plumbline import schedulers
 from plumbline.base import group, paths
 from plumbline.base.units import US, counted, human_bytes, percent, some
 from plumbline.host import proc
+from plumbline.host.ceilings import Bound
+from plumbline.host.counters import Counts
 from plumbline.host.limits import WORKING_SET
 from plumbline.launch import environment, process, program_files
 from plumbline.launch.observed import WORKED, Rule, always, worked
@@ -32,9 +34,10 @@ from plumbline.launch.witness.compare import MISSING, MOVED, OUTSIDE, UNBOUND, c
 from plumbline.launch.witness.model import RankWitness
 from plumbline.launch.witness.processes import everyone
 from plumbline.parsers import osu
-from plumbline.parsers.measurement import Measurement
+from plumbline.parsers.measurement import Counted, Measurement, Work
 from plumbline.parsers.stream import KERNEL_BYTES
 from plumbline.records.launch import Launch, RankSeen, SettingsSeen
+from plumbline.records.variant import Variant
 
 #: words by which a reason is known
 WITHOUT_MPI = "never called MPI_Init"
@@ -48,6 +51,8 @@ TIME_RUN = 0.5
 #: fraction of the same time that the ranks together must have used a CPU, even on a crowded machine: STREAM never
 #: waits, and MPI libraries poll
 TIME_ON_CPU = 0.05
+#: part of the ranks' CPU time that counters must have seen
+COUNTED = 0.9
 #: part of the planned CPUs' time above which a share of it is impossible, beside the resolution of their clocks
 WHOLE = 1.05
 
@@ -57,8 +62,8 @@ class Run:
     """A start of ``job`` and its observations: its ``launch`` as far as it is known, and what later steps need.
 
     ``changed``: files that differ from those of the session; ``of_build``: before the launch and by it, from those that
-    the build left; ``damaged``: witnesses that cannot be read; ``unread``:
-    why its output cannot be.
+    the build left; ``counts``: the processors', of a profiled launch; ``damaged``: witnesses that cannot be read;
+    ``unread``: why its output cannot be.
     """
 
     job: Prepared
@@ -68,6 +73,7 @@ class Run:
     snapshots: tuple[disturbance.Snapshot, disturbance.Snapshot]
     changed: list[str]
     of_build: tuple[dict[str, str], dict[str, str]]
+    counts: Counts
     written: Written | None = None
     seen: list[RankWitness] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
@@ -333,23 +339,46 @@ def _has_figures(run: Run) -> bool:
     return bool(run.launch.measurements) and not run.unread
 
 
+def work_seen(counts: Counts, ranks: Sequence[RankSeen], variant: Variant | None = None) -> Work:
+    """The work of ``ranks`` by ``counts``, with the bytes that the plumb.yaml of ``variant`` says.
+
+    Counts that lack most of the ranks' CPU time are not of these.
+    """
+    rules = variant.context.get("rules", {}).get("figures", {}).values() if variant else ()
+    cpu_ns = 1e9 * sum(rank.usage["user_s"] + rank.usage["system_s"] for rank in ranks)
+    is_theirs = counts.values.get("cpu_ns", 0) >= COUNTED * cpu_ns
+    missing = counts.missing or ("" if is_theirs else "a daemon, a job step or another node started the ranks")
+    values = {name: value for name, value in counts.values.items() if name != "cpu_ns"}
+    counted = None if missing else Counted(**values, line_bytes=counts.line_bytes)
+    moved = max((rule.get("bytes", 0.0) for rule in rules), default=0.0)
+    return Work(flop=0, bytes=moved, counted=counted, missing=missing or None)
+
+
 #: how the ranks of a launch spent their time, as the kernel counts it for everybody
 Spent: TypeAlias = Mapping[str, float]
 
 
-def spent(ranks: Sequence[RankSeen]) -> Spent:
+def spent(ranks: Sequence[RankSeen], work: Work | None = None, ceiling: Bound | None = None) -> Spent:
     """How at least one rank spent its time.
 
     ``kernel``: its part of their CPU time; ``faults``: pages that were mapped, ``rate`` of them in a second of CPU
     time, ``disk`` of them were read; ``waits``: how often a rank gave up a CPU, in a second; ``busy``: the part of the
     time of the ``threads`` that worked in which they had a CPU; ``thread_load``, ``rank_load``: the most CPU time of a
-    thread of a rank, or of a rank, by the mean.
+    thread of a rank, or of a rank, by the mean. ``moved``: MB/s to and from memory by their ``work``, at least, and
+    ``memory``: its part of the ``ceiling``; 0 where they are not known. Where processors counted: ``instructions``,
+    ``cycles`` and ``ghz``, the clock.
     """
     times = [[thread.cpu_s or 0.0 for thread in rank.threads] for rank in ranks]
     threads = [[used for used in each if used >= WORKED * max(each)] for each in times]
     sums = {key: sum(rank.usage[key] for rank in ranks) for key in ranks[0].usage}
     cpu = [rank.usage["user_s"] + rank.usage["system_s"] + 1e-9 for rank in ranks]
     wall = sum(len(each) * rank.usage["wall_s"] for each, rank in zip(threads, ranks, strict=True))
+    seen = work.counted if work else None
+    missed = seen.cache_misses * seen.line_bytes if seen else 0
+    moved = max(work.bytes if work else 0, missed) / 1e6 / (max(rank.usage["wall_s"] for rank in ranks) + 1e-9)
+    processor = {} if seen is None else {
+        "instructions": seen.instructions, "cycles": seen.cycles, "ghz": seen.cycles / 1e9 / (sums["user_s"] + 1e-9),
+    }  # fmt: skip
     return {
         "kernel": sums["system_s"] / sum(cpu),
         "faults": sums["minor_faults"],
@@ -360,12 +389,15 @@ def spent(ranks: Sequence[RankSeen]) -> Spent:
         "busy": sum(cpu) / (wall + 1e-9),
         "thread_load": max(max(each) * len(each) / (sum(each) + 1e-9) for each in threads),
         "rank_load": max(cpu) * len(cpu) / sum(cpu),
+        "moved": moved,
+        "memory": moved / ceiling.value if ceiling else 0.0,
+        **processor,
     }
 
 
 #: kinds of costs, which name what may be tried against them
 FAULTS, CALLS, DISK, WAITS, SPINS, IDLE = "page faults", "system calls", "disk", "waits", "threads", "idle"
-THREAD_LOAD, RANK_LOAD = "load of threads", "load of ranks"
+THREAD_LOAD, RANK_LOAD, BANDWIDTH = "load of threads", "load of ranks", "memory bandwidth"
 #: what costs time beyond MPI; the least shares and rates are those from which a gain of 1 % may be in it
 COSTS: tuple[Rule[Spent], ...] = (
     Rule(lambda spent: spent["kernel"] >= 0.02 and spent["rate"] >= 1000, lambda spent: [
@@ -393,12 +425,15 @@ COSTS: tuple[Rule[Spent], ...] = (
     Rule(lambda spent: spent["rank_load"] >= 1.1, lambda spent: [
         f"the busiest rank works {spent['rank_load']:.2f} times as long as the mean"
     ], {RANK_LOAD: "divide the work otherwise, or fewer ranks with more threads"}),
+    Rule(lambda spent: spent["memory"] >= 0.5, lambda spent: [
+        f"at least {percent(spent['memory'])} of what these cores reach"
+    ], {BANDWIDTH: "move fewer bytes (smaller types, blocks that fit the caches), or use cores of more NUMA nodes"}),
 )  # fmt: skip
 
 
-def costs(ranks: Sequence[RankSeen]) -> dict[str, str]:
+def costs(ranks: Sequence[RankSeen], work: Work | None = None, ceiling: Bound | None = None) -> dict[str, str]:
     """What costs the ranks time beyond MPI, by :data:`COSTS`: kind -> evidence, and what to try."""
-    seen = spent(ranks) if ranks and ranks[0].usage else None
+    seen = spent(ranks, work, ceiling) if ranks and ranks[0].usage else None
     return {
         kind: f"{kind}: {line}; {cure}"
         for rule in COSTS

@@ -14,6 +14,7 @@ from plumbline import mpi, parsers
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list
+from plumbline.host import ceilings, counters
 from plumbline.launch import conclusions, environment, figures, hosts, process, profile_files, program_files
 from plumbline.launch.conclusions import Run
 from plumbline.launch.output import BINDER, Output, Written, complaint
@@ -51,14 +52,22 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
     launched.start_errors = errors
     launched.output_tail = run.output.tail() if reasons else None
     if job.variant.profiled:
-        ranks, faults = profile_files.ranks(folder / "profile")
-        profile_files.save(job.variant.site, profile_files.profile_of(job.record, launched.ranks, ranks, job.host))
-        reasons += faults
+        reasons += _profiled(run)
     launched.reasons, launched.verified = reasons, not reasons
     if launched.verified and launched.status == "ok":
         shutil.rmtree(folder)
     job.record.nodes = sorted({rank.host for rank in launched.ranks}) or job.record.nodes
     return launched
+
+
+def _profiled(run: Run) -> list[str]:
+    """Keep the profile of a launch; returns what of it could not be read."""
+    job, seen = run.job, run.launch.ranks
+    ranks, faults = profile_files.ranks(run.output.folder / "profile")
+    work = conclusions.work_seen(run.counts, seen, job.variant)
+    ceiling = ceilings.of_memory(job.plan, job.host, job.ranks.layout.nodes, job.ceilings)
+    profile_files.save(job.variant.site, profile_files.profile_of(job.record, seen, ranks, job.host, work, ceiling))
+    return faults
 
 
 def start(job: Prepared, index: int, position: int, folder: Path) -> Run:
@@ -99,7 +108,8 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> Run:
     meter = hosts.Meter(layout.nodes, os.environ)
     before = disturbance.snapshot(cpus)
     around = environment.at_home(job.ranks.environment, folder)
-    ended = process.run(command, around, folder, job.variant.time_limit_s, meet=meet)
+    with counters.counting() if job.variant.profiled else contextlib.nullcontext(counters.Counts()) as counts:
+        ended = process.run(command, around, folder, job.variant.time_limit_s, meet=meet)
     after = disturbance.snapshot(cpus)
     spent = meter.used()
     begun = Launch(
@@ -124,7 +134,7 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> Run:
     output = Output(folder, job.ranks.launcher.family)
     changed = changed or job.files.changes()
     left = {name: how for name, how in job.files.of_build().items() if name not in stale}
-    return Run(job, begun, ended, output, (before, after), changed, (stale, left), written)
+    return Run(job, begun, ended, output, (before, after), changed, (stale, left), counts, written)
 
 
 def observe(run: Run) -> None:

@@ -11,8 +11,10 @@ import msgspec
 
 from plumbline.base import files, paths, units
 from plumbline.base.errors import PlumbError
+from plumbline.host.ceilings import Bound
 from plumbline.host.machine import Machine
 from plumbline.launch.profiles import Profile, RankPlace, RankProfile
+from plumbline.parsers.measurement import Work
 from plumbline.records.launch import RankSeen
 from plumbline.records.model import AnyRecord, Record
 
@@ -92,7 +94,10 @@ def place_on(host: Machine, rank: int, name: str, members: Collection[int]) -> R
     return RankPlace(rank=rank, host=name, cpus=cpus, **inside)
 
 
-def profile_of(record: Record, seen: Sequence[RankSeen], measured: Sequence[RankProfile], host: Machine) -> Profile:
+def profile_of(
+    record: Record, seen: Sequence[RankSeen], measured: Sequence[RankProfile], host: Machine, work: Work,
+    ceiling: Bound | None,
+) -> Profile:  # fmt: skip
     """The profile of a launch of ``record`` whose witnesses saw ``seen``."""
     placed = record.placement
     count = placed.nodes * placed.ranks_per_node
@@ -108,6 +113,8 @@ def profile_of(record: Record, seen: Sequence[RankSeen], measured: Sequence[Rank
         ranks=list(measured),
         missing=sorted(set(range(count)) - {rank.rank for rank in measured}),
         places=[place_of(rank, host) for rank in sorted(seen, key=lambda rank: rank.rank)],
+        work=work,
+        ceiling=ceiling,
     )
 
 

@@ -14,6 +14,9 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct
 
+from plumbline.host.ceilings import Bound
+from plumbline.parsers.measurement import Work
+
 Key = TypeVar("Key")
 Role = Literal[
     "other", "send", "receive", "exchange", "collective", "neighbour", "put", "get", "start", "wait"
@@ -164,7 +167,11 @@ class RankMap(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Profile(Struct, frozen=True, gc=False, kw_only=True):
-    """The profile of one launch; ``missing`` names ranks that left none. ``record`` is the id of its record."""
+    """The profile of one launch; ``missing`` names ranks that left none. ``record`` is the id of its record.
+
+    ``work``: the processors' counts, and the bytes that plumb.yaml says; ``ceiling``: the bandwidth that memory reached
+    on its cores when the site was measured. Profiles of earlier versions have neither.
+    """
 
     schema: Literal[1] = 1
     record: str
@@ -176,6 +183,8 @@ class Profile(Struct, frozen=True, gc=False, kw_only=True):
     ranks: list[RankProfile]
     missing: list[int]
     places: list[RankPlace]
+    work: Work | None = None
+    ceiling: Bound | None = None
 
 
 class Printed(Profile, frozen=True, gc=False, kw_only=True):

@@ -65,7 +65,7 @@ def step_of(items: Sequence[_Known]) -> float:
 
 
 class Counted(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
-    """Counts of the hardware counters in the timed part; ``line_bytes``: size of a cache line, 0 if not known."""
+    """Counts of the processors in what was timed; ``line_bytes``: what a miss moves from memory, 0 if not known."""
 
     instructions: Amount
     cycles: Amount

@@ -121,6 +121,14 @@ def test_ranks_of_the_commands_own_launcher(tmp_path):
     assert "may run on every CPU of the command" in done.stdout
 
 
+def test_the_other_cores_are_filled_by_a_neighbour(tmp_path):
+    words = ("--counts", "1,2", "--rounds", "3", "--minutes", "0.01", "--fill", "compute")
+    done = scale(tmp_path, *words, "--", "python3", "-c", "sum(range(2 * 10**7))")
+    assert "other cores: plumb-neighbour compute" in done.stdout.splitlines()
+    idle = "the neighbour on the other cores worked for" in done.stdout  # where others have the CPUs
+    assert done.returncode == int(idle), done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
@@ -138,6 +146,8 @@ def test_ranks_of_the_commands_own_launcher(tmp_path):
         (["--baseline", "command:true", "--candidate", "command:true", "--output", "x.csv"], ".csv of two curves"),
         (["--counts", "1,2", "--placement", "nosuch", "--", "true"], "plumb scale --placement"),
         (["--placement", "core", "--", "mpirun", "-n", "{ranks}"], "their launcher places them"),
+        (["--fill", "compute", "--", "mpirun", "-n", "{ranks}"], "--fill with {ranks} (plumb scale): their launcher"),
+        (["--test", "stream", "--fill", "compute"], "--fill needs a command"),
         (["--over", "ranks", "--", "true"], "--over is for programs of plumb.yaml and tests"),
         (["--test", "stream", "--weak"], "--weak needs a command"),
         (["--resume", "nosuch", "--counts", "1,2"], "--resume has its own command"),

@@ -16,6 +16,7 @@ BAD = [
     (2, "false_sharing --padding 8K", "--padding: '8K' is not sizes"),
     (2, "membw --size 900G", "GiB needed on a node"),
     (2, "membw --repetitions 1", "--repetitions: '1' is not a whole number from 2 to 1000"),
+    (2, "membw --alone", "--alone: daxpy changes what it reads: use --kernels triad"),
     (2, "membw --kernels quad", "--kernels: 'quad' is not one of all stream bounds copy"),
     (1, "collective", "1 rank has no collective"),
     (2, "collective --operation bcast --in-place yes", "--in-place: MPI has no bcast in place"),

@@ -72,3 +72,13 @@ def test_the_arrays_of_each_node_are_compared_with_its_caches(one_stack, tmp_pat
 def test_bounds_are_the_fastest_kernels_of_one_launch(one_stack):
     document = one_stack.json(1, "membw", *TINY, "--kernels", "bounds")
     assert {kernel for kernel, _ in rows(document)} == {"copy", "triad", "load"}
+
+
+def test_one_thread_alone_gives_the_saturation(one_stack):
+    """Of two ranks too, the answers being checked as ever; not of a kernel that changes what it reads."""
+    document = one_stack.json(2, "membw", *TINY, "--kernels", "stream", "--alone", threads=2)
+    assert all(0.0 < row["saturation"] < 100.0 for row in rows(document).values())
+    (one,) = rows(one_stack.json(1, "membw", *TINY, "--kernels", "sum", "--alone", threads=1)).values()
+    assert 0.05 < one["saturation"] < 20.0
+    plain = rows(one_stack.json(1, "membw", *TINY, "--kernels", "sum"))
+    assert "saturation" not in plain["sum", "loads"]

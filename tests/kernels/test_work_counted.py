@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import ended, succeeded
 
 from plumbline.base import paths
+from plumbline.launch import profile_files
 
 SOURCE = paths.root() / "tests/support/soft_counters.c"
 DGEMM = ("dgemm", "--size", "256", "--repetitions", "2")
@@ -72,3 +74,18 @@ def test_a_refusal_names_the_setting_where_it_is_the_cause(one_stack, soft):
 
 def test_kernels_without_a_model_of_work_say_nothing_of_it(one_stack):
     assert "work" not in one_stack.json(1, "pi")
+
+
+@pytest.mark.parametrize(("fake", "said"), [
+    ({}, "counted in user mode: "), ({"FAKE_COUNTERS": str(errno.EBUSY)}, "not counted: other programs use"),
+])  # fmt: skip
+def test_a_profile_counts_any_program_from_outside(one_stack, soft, tmp_path, fake, said):
+    """The counters of the driver go to the ranks through the launcher; the record keeps what they saw."""
+    words = ["profile", "--stack", one_stack.name, "--placement", "core", "--threads", "1", "--ranks", "2", "--"]
+    program = [str(one_stack.programs / "heat1d"), "--repetitions", "5"]
+    command = [paths.program("plumb"), "--results", tmp_path, *words, *program]
+    done = succeeded(ended(command, env={**os.environ, **soft, **fake}, cwd=paths.root()))
+    assert [line for line in done.stdout.splitlines() if line.startswith(said)]
+    (file,) = tmp_path.glob("*/profiles/*.json")
+    kept = profile_files.load(file).work
+    assert (bool(kept.counted), bool(kept.missing)) == (not fake, bool(fake))

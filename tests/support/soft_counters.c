@@ -28,10 +28,11 @@ long syscall(long number, ...) {
             errno = EINVAL; /* these would miss threads, count what is not timed, or be refused to a user */
             return -1;
         }
+        if (wanted->type == PERF_TYPE_HARDWARE)
+            wanted->config = wanted->config == PERF_COUNT_HW_INSTRUCTIONS ? PERF_COUNT_SW_TASK_CLOCK
+                             : wanted->config == PERF_COUNT_HW_CPU_CYCLES ? PERF_COUNT_SW_PAGE_FAULTS
+                                                                          : PERF_COUNT_SW_CPU_MIGRATIONS;
         wanted->type = PERF_TYPE_SOFTWARE;
-        wanted->config = wanted->config == PERF_COUNT_HW_INSTRUCTIONS ? PERF_COUNT_SW_TASK_CLOCK
-                         : wanted->config == PERF_COUNT_HW_CPU_CYCLES ? PERF_COUNT_SW_PAGE_FAULTS
-                                                                      : PERF_COUNT_SW_CPU_MIGRATIONS;
     }
     long (*next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
     return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);

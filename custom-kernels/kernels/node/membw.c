@@ -22,6 +22,7 @@ enum { CHOICE_ALL, CHOICE_STREAM, CHOICE_BOUNDS, CHOICE_FIRST };
 static size_t size;
 static long repetitions = 20, sweeps = 1;
 static int chosen = CHOICE_ALL, stores = BOTH, pages;
+static bool alone;
 
 static const char *const kernel_words[] = {"all",   "stream", "bounds", "copy", "scale", "add", "triad",
                                            "daxpy", "triad5", "store",  "load", "sum",   NULL};
@@ -39,6 +40,8 @@ static const struct argument arguments[] = {
      "of every kernel; the first one is not counted"},
     {"--sweeps", ARGUMENT_INTEGER, &sweeps, 1, 1e9, NULL,
      "of a repetition: how often each thread goes over its share, for arrays that fit a cache"},
+    {"--alone", ARGUMENT_FLAG, &alone, 0, 0, NULL,
+     "the first thread of each rank alone, too, for the saturation; not of daxpy"},
     {.name = NULL},
 };
 
@@ -61,6 +64,8 @@ static const struct program program = {
               "Model: no kernel streams faster than the fastest of the run. Percentages are of that one;\n"
               "write allocate leaves copy and scale 67 % of it, add and triad 75 %, triad5 83 %, store 50\n"
               "%.\n"
+              "saturation: the rate of all threads by that of the first thread of each rank alone, on its\n"
+              "share: about so many threads of a rank saturate its memory.\n"
               "working_set: the bytes of the arrays that a repetition goes over, on all ranks.\n"
               "Every thread touches its share first. Where the memory lies beyond that is decided from\n"
               "outside: plumb-bind --memory. Check: every element, against the same steps on one number, by\n"
@@ -71,11 +76,12 @@ static const struct program program = {
     .work = true,
 };
 
-/* One kernel with one kind of store, and what it took: the slowest rank of every repetition, in s. */
+/* One kernel with one kind of store, and what it took: the slowest rank of every repetition, in s; `alone`
+ * with one thread of each rank. */
 struct test {
     enum kernel kernel;
     bool streaming;
-    double *seconds;
+    double *seconds, *alone;
     double sum; /* of the newest repetition, on this rank */
 };
 
@@ -90,13 +96,17 @@ static bool selected(enum kernel kernel) {
 }
 
 static void add_test(struct test *tests, int *count, enum kernel kernel, bool streaming) {
-    tests[(*count)++] = (struct test){kernel, streaming, allocate((size_t)repetitions, sizeof(double)), 0.0};
+    size_t room = (size_t)repetitions;
+    tests[(*count)++] = (struct test){kernel, streaming, allocate(room, sizeof(double)),
+                                      alone ? allocate(room, sizeof(double)) : NULL, 0.0};
 }
 
 static int choose_tests(struct test *tests) {
     int count = 0;
     if (stores == STREAMING && !SIMD_STREAMS)
         fail_together("no streaming stores in this build (%s): use --stores regular", SIMD_NAME);
+    if (alone && selected(DAXPY))
+        fail_together("--alone: daxpy changes what it reads: use --kernels triad");
     for (int kernel = 0; kernel < KERNELS; kernel++) {
         if (!selected(kernel))
             continue;
@@ -140,31 +150,50 @@ static double bytes_moved(const struct test *test) {
     return bytes_counted(test) + (test->streaming ? 0.0 : 8.0 * kernel_facts[test->kernel].allocated);
 }
 
-/* One repetition of one test: its time on this rank, in s per sweep. */
-static double run(struct test *test, const struct arrays *arrays, size_t length) {
+/* Elements of the share of the first thread. */
+static size_t first_share(size_t length) {
+    return share_of(length, PAGE_ELEMENTS, 0, omp_get_max_threads()).end;
+}
+
+/* One repetition of one test by so many threads, each on its share: its time on this rank, in s per sweep. */
+static double run(struct test *test, const struct arrays *arrays, size_t length, int threads) {
     double sum = 0.0;
+    int all = omp_get_max_threads();
     work_begin();
     MPI_Barrier(MPI_COMM_WORLD);
     uint64_t begin = ticks();
-#pragma omp parallel reduction(+ : sum)
+#pragma omp parallel num_threads(threads) reduction(+ : sum)
     {
-        struct share own = share_of(length, PAGE_ELEMENTS, omp_get_thread_num(), omp_get_num_threads());
+        int parts = threads < all ? all : omp_get_num_threads();
+        struct share own = share_of(length, PAGE_ELEMENTS, omp_get_thread_num(), parts);
         for (long sweep = 0; sweep < sweeps; sweep++)
             sum = kernel_run(test->kernel, test->streaming, arrays, own.begin, own.end);
     }
     double seconds = ticks_s(ticks() - begin) / (double)sweeps;
-    work_end(0.0, (double)sweeps * (double)length * bytes_moved(test));
-    test->sum = sum;
+    size_t swept = threads < all ? first_share(length) : length;
+    work_end(0.0, (double)sweeps * (double)swept * bytes_moved(test));
+    if (threads == all)
+        test->sum = sum;
     return seconds;
+}
+
+/* Collective: the longest time of a rank in each repetition. */
+static void ranks_most(double *seconds) {
+    MPI_Allreduce(MPI_IN_PLACE, seconds, (int)repetitions, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 }
 
 static void run_all(struct test *tests, int count, const struct arrays *arrays, size_t length) {
     for (long repetition = 0; repetition < repetitions; repetition++)
-        for (int test = 0; test < count; test++)
-            tests[test].seconds[repetition] = run(&tests[test], arrays, length);
-    for (int test = 0; test < count; test++)
-        MPI_Allreduce(MPI_IN_PLACE, tests[test].seconds, (int)repetitions, MPI_DOUBLE, MPI_MAX,
-                      MPI_COMM_WORLD);
+        for (int test = 0; test < count; test++) {
+            tests[test].seconds[repetition] = run(&tests[test], arrays, length, omp_get_max_threads());
+            if (alone) /* the same stores again */
+                tests[test].alone[repetition] = run(&tests[test], arrays, length, 1);
+        }
+    for (int test = 0; test < count; test++) {
+        ranks_most(tests[test].seconds);
+        if (alone)
+            ranks_most(tests[test].alone);
+    }
 }
 
 /* Bytes per element of the arrays that a test goes over: those that it reads, and those that it only
@@ -173,25 +202,27 @@ static double bytes_swept(const struct test *test) {
     return 8.0 * (kernel_facts[test->kernel].loads + kernel_facts[test->kernel].allocated);
 }
 
-static void times(const struct test *test, double *least, double *mean) {
+static void times(const double *seconds, double *least, double *mean) {
     *least = INFINITY, *mean = 0.0;
     for (long repetition = 1; repetition < repetitions; repetition++) {
-        *least = fmin(*least, test->seconds[repetition]);
-        *mean += test->seconds[repetition] / (double)(repetitions - 1);
+        *least = fmin(*least, seconds[repetition]);
+        *mean += seconds[repetition] / (double)(repetitions - 1);
     }
 }
 
-/* Rows in MB/s; `everywhere` elements of one array on all ranks together. */
-static void report(struct result *result, const struct test *tests, int count, double everywhere) {
-    double least, mean, largest = 0.0;
+/* Rows in MB/s; `everywhere` elements of one array on all ranks together, `first` those of their first
+ * threads. */
+static void report(struct result *result, const struct test *tests, int count, double everywhere,
+                   double first) {
+    double least, mean, largest = 0.0, single;
     for (int index = 0; index < count; index++) {
-        times(&tests[index], &least, &mean);
+        times(tests[index].seconds, &least, &mean);
         largest = fmax(largest, everywhere * bytes_counted(&tests[index]) / least * 1e-6);
     }
     for (int index = 0; index < count; index++) {
         const struct test *test = &tests[index];
         double counted = bytes_counted(test), moved = bytes_moved(test);
-        times(test, &least, &mean);
+        times(test->seconds, &least, &mean);
         struct row *row = result_row(result);
         row_text(row, "kernel", kernel_facts[test->kernel].name);
         row_text(row, "mode",
@@ -207,6 +238,11 @@ static void report(struct result *result, const struct test *tests, int count, d
                    repetitions - 1);
         row_figure(row, "traffic", "MB/s", HIGHER_IS_BETTER, everywhere * moved / least * 1e-6,
                    repetitions - 1);
+        if (alone) {
+            times(test->alone, &single, &mean);
+            row_figure(row, "saturation", "1", HIGHER_IS_BETTER, everywhere / least * single / first,
+                       repetitions - 1);
+        }
     }
 }
 
@@ -278,12 +314,14 @@ int main(int argc, char **argv) {
     double everywhere = ranks_sum((double)length);
     run_all(tests, count, &arrays, length);
     struct result *result = result_new();
-    report(result, tests, count, everywhere);
+    report(result, tests, count, everywhere, ranks_sum((double)first_share(length)));
     notes(result, length, used, everywhere);
     check(result, tests, count, &arrays, used, length);
     for (int array = 0; array < used; array++)
         memory_give_back(arrays.at[array], length * sizeof(double));
-    for (int test = 0; test < count; test++)
+    for (int test = 0; test < count; test++) {
         free(tests[test].seconds);
+        free(tests[test].alone);
+    }
     return result_finish(result);
 }

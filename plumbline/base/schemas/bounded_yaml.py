@@ -5,6 +5,7 @@ A module of its own, because plans and witnesses are read without PyYAML.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -38,7 +39,12 @@ class Plain(Bounded, yaml.SafeLoader):
 
 
 #: PyYAML may have been built without libyaml
-FAST = type("Fast", (Bounded, yaml.CSafeLoader), {}) if hasattr(yaml, "CSafeLoader") else Plain
+FAST: Any = type("Fast", (Bounded, yaml.CSafeLoader), {}) if hasattr(yaml, "CSafeLoader") else Plain
+# YAML 1.2 and people write 3.84e10, which is a text for PyYAML. With a point it is no hash of a commit.
+for _loader in (FAST, Plain):
+    _loader.add_implicit_resolver(
+        "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+\.[0-9]*[eE][0-9]+$"), [*"-+0123456789"]
+    )
 
 
 def load(text: str) -> Any:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from plumbline.base import files, paths, programs, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list, percent
 from plumbline.gate import duet
@@ -25,13 +23,9 @@ from plumbline.gate.setup import Session
 from plumbline.host import machine
 from plumbline.host.machine import Cpus, Machine
 from plumbline.launch import hosts
-from plumbline.launch.witness import processes
+from plumbline.launch.neighbour import BUSY, KINDS, busy, neighbour
+from plumbline.launch.witness.model import RankWitness
 from plumbline.records.launch import Launch
-
-#: the ways in which a neighbour works; the first does nothing
-KINDS = ("sleeper", "compute", "memory", "cache", "messages")
-#: the least part of its CPUs' time that a neighbour must have used
-BUSY = 0.9
 
 
 class Distance(NamedTuple):
@@ -95,26 +89,23 @@ def bench_of(begun: Session, folder: Path) -> GateBench:
             os.sched_setaffinity(0, usable)
     bench = benches[0]
     bench.jobs = [job for each in benches for job in each.jobs]
-    cache = {each: sum(part.size for part in here.last_level_caches if {*part.cpus} & {*each.neighbour})
-             for each in known.values()}  # fmt: skip
-    bench.rounds = partial(_pair, bench, places, cache)
+    bench.rounds = partial(_pair, bench, places, here)
     return bench
 
 
 def _pair(
-    bench: GateBench, places: Sequence[tuple[Distance, str]], cache: dict[Distance, int], contest: Contest, first: int,
+    bench: GateBench, places: Sequence[tuple[Distance, str]], here: Machine, contest: Contest, first: int,
     order: int,
 ) -> dict[int, Launch]:  # fmt: skip
     """Both launches of a pair, by the number of the variant: that of the baseline is alone."""
     (distance, kind), launches = places[contest.position], dict[int, Launch]()
-    size = {"memory": 2, "cache": 1}.get(kind, 0) * cache[distance]
     for place, side in enumerate((first, 1 - first)):
         which = 2 * contest.position + side
         job, others = bench.jobs[which], frozenset(distance.neighbour)
         job.part = hosts.Part(distance.victim, others, None, duet.barrier_of(bench.folder, [job]))
         start = partial(bench.launch, which, len(contest.launches), order + place)
         with hosts.turn() as remarks, contextlib.ExitStack() as stack:
-            beside = stack.enter_context(neighbour(kind, size, distance.neighbour, bench.folder)) if side else None
+            beside = stack.enter_context(neighbour(kind, here, distance.neighbour, bench.folder)) if side else None
             (launch,) = duet.bound([(start, distance.victim)])
         launch.remarks += remarks
         if beside is not None:
@@ -124,36 +115,7 @@ def _pair(
     return launches
 
 
-@contextlib.contextmanager
-def neighbour(kind: str, size: int, cpus: Cpus, folder: Path) -> Iterator[list[processes.RankWitness]]:
-    """A neighbour on ``cpus`` with ``size`` bytes within this block; after it the list has its witness.
-
-    Raises :class:`PlumbError` where it cannot be started.
-    """
-    place, seen = folder / "neighbour", list[processes.RankWitness]()
-    files.make_anew(place)
-
-    def become() -> None:
-        programs.die_with_parent()
-        os.sched_setaffinity(0, cpus)
-        os.environ.update({**processes.preloaded(surroundings.of_user(), place), "PLUMB_WITNESS_PID": str(os.getpid())})
-
-    program = paths.tools() / "bin" / "plumb-neighbour"
-    try:
-        running = subprocess.Popen([program, kind, str(size)], stdout=subprocess.PIPE, preexec_fn=become)
-    except OSError as error:
-        raise PlumbError(f"no neighbour: {error.strerror}", str(program), paths.setup()) from error
-    with running:
-        try:
-            if running.stdout is None or not running.stdout.readline():
-                raise PlumbError(f"the neighbour '{kind}' ended before it worked", str(program), "is memory short?")
-            yield seen
-        finally:
-            running.terminate()
-    seen += processes.read(place)[0]
-
-
-def _prove(launch: Launch, witnesses: Sequence[processes.RankWitness], cpus: Cpus, kind: str) -> None:
+def _prove(launch: Launch, witnesses: Sequence[RankWitness], cpus: Cpus, kind: str) -> None:
     """Take the verification from a launch whose neighbour was not seen on ``cpus`` all the time; idle, it disturbed."""
     if len(witnesses) != 1 or not launch.half:
         launch.reasons.append("no witness shows where and when the neighbour ran")
@@ -163,7 +125,7 @@ def _prove(launch: Launch, witnesses: Sequence[processes.RankWitness], cpus: Cpu
         launch.reasons.append(f"the neighbour could run on CPUs {cpu_list(outside)}, its part is {cpu_list(cpus)}")
     start, wall = seen.window.begin_s or 0.0, max(seen.window.wall_s, 1e-9)
     launch.half.overlap = round(max(0.0, min(end, start + wall) - max(begin, start)) / max(end - begin, 1e-9), 4)
-    busy = processes.cpu_s(seen) / wall / len(cpus)
-    if launch.half.overlap < duet.OVERLAP or (busy < BUSY and kind != KINDS[0]):
-        cause = f"the neighbour worked for {percent(busy)} of its time, beside {percent(launch.half.overlap)} of this"
+    worked = busy(seen, cpus)
+    if launch.half.overlap < duet.OVERLAP or (worked < BUSY and kind != KINDS[0]):
+        cause = f"the neighbour worked for {percent(worked)} of its time, beside {percent(launch.half.overlap)} of this"
         duet.disturb(launch, cause)

@@ -20,13 +20,14 @@ from plumbline.base.units import counted, cpu_list, interval, percent, ratio
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, needs, only_with, option
 from plumbline.extras.neighbours import bench
-from plumbline.extras.neighbours.bench import KINDS, Distance, named, parts_of
+from plumbline.extras.neighbours.bench import Distance, named, parts_of
 from plumbline.gate import commands, run, setup
 from plumbline.gate.live import Stop
 from plumbline.gate.setup import GATE, Terms
 from plumbline.gate.variants import of_application
 from plumbline.host import machine
 from plumbline.judge.decide import Verdict
+from plumbline.launch.neighbour import KINDS
 from plumbline.measure import jobs
 from plumbline.measure.application import model
 from plumbline.measure.reframe.campaign import first_stack

@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 import shlex
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 from plumbline.base import units
 from plumbline.base.units import cpu_list
 from plumbline.extras.profiles import maps
+from plumbline.host.ceilings import Bound
 from plumbline.launch import profile_files, profiles
-from plumbline.launch.conclusions import costs
+from plumbline.launch.conclusions import Spent, costs, spent
 from plumbline.launch.profiles import Profile, RankMap, RankProfile, Total, Traffic, mpi_share
+from plumbline.parsers.measurement import Work
 from plumbline.records.launch import RankSeen
 from plumbline.records.model import AnyRecord
 from plumbline.show.columns import Column, Table
@@ -100,27 +102,48 @@ def _threads(rank: RankSeen) -> str:
     return " ".join(f"{used:.2f}" for used in times[:4]) + (" …" if len(times) > 4 else "")
 
 
-def beyond(ranks: Sequence[RankSeen]) -> str:
-    """The time of the ranks beyond MPI: a line for each, and what costs time, the first of :data:`COSTS` last."""
+def beyond(ranks: Sequence[RankSeen], work: Work | None = None, ceiling: Bound | None = None) -> str:
+    """The time of the ranks beyond MPI: a line for each, and what costs time, the first of :data:`COSTS` last.
+
+    ``work`` is that of their launch, ``ceiling`` the bandwidth that memory reached on their cores.
+    """
     if not ranks or not ranks[0].usage:
         return ""
     busiest = sorted(ranks, key=lambda rank: -rank.usage["user_s"] - rank.usage["system_s"])[:RANKS_SHOWN]
-    lines = list(costs(ranks).values()) or ["no cost beyond computing is seen"]
-    return "\n".join([SPENT.text(sorted(busiest, key=lambda rank: rank.rank)), "", *reversed(lines)])
+    lines = list(costs(ranks, work, ceiling).values()) or ["no cost beyond computing is seen"]
+    table = SPENT.text(sorted(busiest, key=lambda rank: rank.rank))
+    return "\n".join([table, "", *(_work(spent(ranks, work), work, ceiling) if work else ()), *reversed(lines)])
+
+
+def _work(seen: Spent, work: Work, ceiling: Bound | None) -> Iterator[str]:
+    """What the processors counted, or why they did not; the rate of memory, and its ceiling."""
+    moved = " ".join(units.human(seen["moved"], units.MB_S))
+    hint = "" if seen["moved"] else "; a time with bytes in plumb.yaml gives the memory bandwidth"
+    if count := work.counted:
+        rates = f"{count.instructions / (count.cycles or 1):.2f} a cycle, at {seen['ghz']:.2f} GHz"
+        yield f"counted in user mode: {count.instructions / 1e9:.4g} x 10^9 instructions, {rates}{hint}"
+    else:
+        yield f"not counted: {work.missing}{hint}"
+    if ceiling and not hint:
+        most = " ".join(units.human(ceiling.value, ceiling.unit))
+        yield f"memory: at least {moved}, {units.percent(seen['moved'] / ceiling.value)} of {most} ({ceiling.method})"
+    elif not hint:
+        yield f"memory: at least {moved}, no ceiling is known for its cores: plumb site measure"
 
 
 def text(profile: Profile, seen: Sequence[RankSeen] = ()) -> str:
     """The whole profile, for people; ``seen``: the ranks of its launch."""
     lines = profile_files.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
+    time = beyond(seen, profile.work, profile.ceiling)
     if not profile.ranks:
         without_mpi = seen and not any(rank.mpi for rank in seen)
-        return "\n\n".join(filter(None, ["no rank called MPI_Init" if without_mpi else "\n".join(lines), beyond(seen)]))
+        return "\n\n".join(filter(None, ["no rank called MPI_Init" if without_mpi else "\n".join(lines), time]))
     sent = _text(traffic(profile)) or "no message from one rank to another: collective calls alone, or none"
     seats = maps.here(profile)
     blocks = [
         *(_banner(profile), _text(calls(profile)), _sizes(profile), _by_rank(profile), sent, _matrix(profile)),
         *(map_table(seats) if seats else "", _ranks(profile)),
-        *("\n".join([*lines, _cost(profile)]), beyond(seen), _last(profile)),
+        *("\n".join([*lines, _cost(profile)]), time, _last(profile)),
     ]
     return "\n\n".join(filter(None, blocks))
 

@@ -25,6 +25,8 @@ LEAST, MAIN = 0.3, 0.6
 UNEVEN = 1.1
 #: part of the CPU time that the threads which are known one by one have, at least, to speak of them
 LISTED = 0.8
+#: part of what memory reaches on the same cores, from which on it bounds
+SATURATED = 0.8
 #: part of the time that a thread waited for its CPU, above which other work has it
 WAITED = 0.1
 
@@ -83,6 +85,23 @@ class Step:
     def clock(self) -> float:
         """The factor that is lost, or gained, by another clock; 1 where it is not known."""
         return self.new.ghz / self.old.ghz if self.new.ghz and self.old.ghz else 1.0
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether processors counted before and after it."""
+        return all("cycles" in each.spent for each in (self.old, self.new))
+
+    @property
+    def instructions(self) -> float:
+        """The factor that is lost, or gained, as the same work takes other instructions; 1 where they are not known."""
+        old, new = self.old.spent, self.new.spent
+        return _grown(self) * old["instructions"] / new["instructions"] if self.is_counted else 1.0
+
+    @property
+    def per_cycle(self) -> list[float]:
+        """The instructions of a cycle before and after it; 1 where they are not known."""
+        both = (self.old.spent, self.new.spent)
+        return [each["instructions"] / each["cycles"] for each in both] if self.is_counted else [1.0, 1.0]
 
     @property
     def work(self) -> float:
@@ -154,6 +173,9 @@ IDLE: tuple[Cause, ...] = (
 )  # fmt: skip
 #: where the same work takes more CPU time
 COSTLY: tuple[Cause, ...] = (
+    Cause("copies", lambda step: step.kind != "threads" and not step.new.spent.get("mpi", 1.0), lambda step: (
+        f"no rank called MPI_Init, and the same work took {1 / step.work:.2f} times the CPU time: each does all of it"
+    ), "build the program with the launcher's MPI library"),
     Cause("clock", lambda step: step.part(step.clock) > MAIN * step.part(step.work), lambda step: (
         f"the clock of the CPUs fell from {step.old.ghz:.2f} to {step.new.ghz:.2f} GHz, as more of them were busy"
     ), "compare with a full node, or at a fixed clock"),
@@ -165,6 +187,19 @@ COSTLY: tuple[Cause, ...] = (
         f"the same work took {1 / step.work:.2f} times the CPU time outside the kernel, and nodes share no memory: "
         "ranks poll while they wait, or each does the work of all"
     ), "see that the program is built for this MPI library; plumb profile says which calls wait"),
+    Cause("more instructions", lambda step: step.part(step.instructions) > MAIN * step.part(step.work), lambda step: (
+        f"the same work took {1 / step.instructions:.2f} times the instructions: threads spin while they wait, or "
+        "repeat work"
+    ), "OMP_WAIT_POLICY=passive turns spinning into idle time"),
+    Cause("memory bandwidth", lambda step: step.new.spent.get("memory", 0.0) >= SATURATED, lambda step: (
+        f"the same work took {1 / step.work:.2f} times the CPU time, and memory moved "
+        f"{step.new.spent['memory']:.0%} of what these cores reach"
+    ), "move fewer bytes, or spread over more L3 caches and NUMA nodes: --placement spread"),
+    Cause("memory or caches", lambda step: step.part(step.per_cycle[1] / step.per_cycle[0]) > MAIN * step.part(
+        step.work
+    ), lambda step: (
+        f"instructions took more cycles: {step.per_cycle[1]:.2f} of them a cycle, and {step.per_cycle[0]:.2f} before"
+    ), "plumb campaign has the bandwidth of these cores"),
     Cause("memory, caches, clock, or spinning", always, lambda step: (
         f"the same work took {1 / step.work:.2f} times the CPU time outside the kernel: not decided between memory "
         f"bandwidth, shared caches, {'' if step.new.ghz else 'a lower clock, '}and threads that spin while they wait"

@@ -22,6 +22,7 @@ from plumbline.extras.scale.measured import SCALING, Scaling
 from plumbline.gate.commands import figure_rule
 from plumbline.gate.setup import GATE
 from plumbline.host import binder, machine
+from plumbline.launch.neighbour import KINDS
 from plumbline.measure.application import model
 from plumbline.measure.session import circumstances
 from plumbline.parsers.application import FigureRule
@@ -50,6 +51,8 @@ LACKING = 1
            type=int, metavar="N"),
     option("--values", "what {value} stands for at each point", metavar="A,B,…"),
     option("--placement", "cores of the threads, such as compact or spread (default: compact)"),
+    option("--fill", "neighbour on the cores that a point leaves idle, as in production (default: they stay idle)",
+           choices=KINDS[1:]),
     option("--figure", "the number that this regular expression has in ( ) (default: time); of a program or test: "
            "the name of its figure (default: the first)"),
     option("--unit", "unit of --figure (default: none)", metavar="UNIT"),
@@ -74,13 +77,13 @@ LACKING = 1
     "       plumb scale [--counts LIST] --baseline SIDE --candidate SIDE\n"
     "       plumb scale --resume FOLDER",
     rules=[
-        goes_without("resume", "words test over baseline candidate counts placement weak split values figure unit "
+        goes_without("resume", "words test over baseline candidate counts placement weak split values fill figure unit "
                      "better tolerance must_detect application stack site partition work dry_run",
                      "--resume has its own command", "leave the others out"),
         needs("baseline candidate", "{} needs both sides", "add --baseline SIDE --candidate SIDE",
               having="baseline candidate tolerance must_detect"),
-        goes_without("baseline", "words test over split rounds efficiency application stack site partition dry_run",
-                     "two curves are two commands", "leave the others out"),
+        goes_without("baseline", "words test over split fill rounds efficiency application stack site partition "
+                     "dry_run", "two curves are two commands", "leave the others out"),
         goes_without("test", "words", "--test and a command", "name one of them"),
         goes_without("split", "weak counts placement", "--split has its own points", "leave the others out"),
         *options.OF_FIGURE,
@@ -154,7 +157,7 @@ def _of_variants(args: argparse.Namespace, file: Path | None) -> Scaling:
     """The scaling of a program of ``file``, or of a test."""
     from plumbline.extras.scale import named
 
-    if useless := next((name for name in ("weak", "split", "values", "better") if getattr(args, name)), None):
+    if useless := next((name for name in ("weak", "split", "values", "fill", "better") if getattr(args, name)), None):
         raise PlumbError(f"--{useless} needs a command", points.WHERE, "plumb scale … -- ./program ARG …")
     program = args.words[0] if file else None
     declared = model.load(file).programs[program].scale if file and program else None
@@ -174,8 +177,8 @@ def _of_command(args: argparse.Namespace) -> Scaling:
     if useless := next((name for name in ("over", "stack", "application") if getattr(args, name)), None):
         raise PlumbError(f"--{useless} is for programs of plumb.yaml and tests", points.WHERE, "leave it out")
     kind = points.kind(args.words)
-    if kind != "threads" and args.placement:
-        raise PlumbError(f"--placement with {{{kind}}}", points.WHERE, "their launcher places them")
+    if kind != "threads" and (useless := next((name for name in ("placement", "fill") if getattr(args, name)), None)):
+        raise PlumbError(f"--{useless} with {{{kind}}}", points.WHERE, "their launcher places them")
     spelled = points.LADDER if args.counts is None else args.counts
     counts = _counts(spelled, kind) if args.split is None else points.splits(args.words, args.split)
     words = points.commands(args.words, kind, counts, options.names_of(args.values), args.weak, args.split or 0)
@@ -201,7 +204,7 @@ def _scaling(
         name=store.new_session(), kind=kind, counts=counts, commands=commands, weak=args.weak, rule=rule,
         placement=args.placement or "compact" if kind == "threads" else "", minutes=args.minutes or 10.0,
         rounds=args.rounds or 30, seed=secrets.randbits(32), cores=args.split or 0, variants=list(variants),
-        partition=partition, circumstances={},
+        partition=partition, fill=args.fill or "", circumstances={},
     )  # fmt: skip
     return replace(scaling, circumstances=circumstances(list(stacks), scaling.where[0]))
 

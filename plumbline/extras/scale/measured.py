@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import random
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,11 +25,15 @@ from plumbline.base.schemas.site import Partition
 from plumbline.extras.scale import bends, curve
 from plumbline.extras.scale.curve import Curve
 from plumbline.gate.setup import HERE
+from plumbline.host import binder, ceilings, counters, machine
+from plumbline.host.ceilings import Bound
 from plumbline.host.collector import Reader
-from plumbline.launch import conclusions, hosts, output, process
+from plumbline.host.counters import Counts
+from plumbline.launch import conclusions, hosts, neighbour, output, process
 from plumbline.measure import driver
 from plumbline.measure.session import Kind
 from plumbline.parsers.application import FigureRule, Rules
+from plumbline.parsers.measurement import Work
 from plumbline.records.launch import RankSeen, ThreadSeen
 from plumbline.records.variant import Variant
 
@@ -47,7 +52,7 @@ class Scaling(Struct, frozen=True, kw_only=True):
     ``rule`` reads the figure that is compared, or the time. ``minutes`` and ``rounds`` end it. With ``cores`` the
     points are numbers of ranks that share them. ``variants``: of programs and tests, in place of commands; then the
     rule has unit and direction only, as launches tell them. ``partition``: SITE:PARTITION where it is measured; empty:
-    here.
+    here. ``fill`` is the kind of the neighbour on the cores that a point leaves idle; empty: they stay idle.
     """
 
     name: str
@@ -64,6 +69,7 @@ class Scaling(Struct, frozen=True, kw_only=True):
     cores: int = 0
     variants: list[Variant] = []
     partition: str = ""
+    fill: str = ""
 
     @property
     def where(self) -> tuple[Partition, int]:
@@ -144,7 +150,10 @@ def accounts(launches: Sequence[Measured]) -> dict[int, bends.Account]:
             float(np.median([launch.cpu_s for launch in mine])),
             float(np.median([launch.wall_s for launch in mine])),
             float(np.median([launch.waited_s for launch in mine])),
-            {name: float(np.median([launch.spent[name] for launch in mine])) for name in mine[0].spent},
+            {
+                name: float(np.median([launch.spent[name] for launch in mine]))
+                for name in set.intersection(*(set(launch.spent) for launch in mine))
+            },
             float(np.median([launch.ghz for launch in mine])),
         )
         for place, mine in sorted(by_place.items())
@@ -262,12 +271,9 @@ class Clocks(threading.Thread):
 def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured:
     """Start the command of a point and read its value."""
     files.make_anew(folder)
-    command = scaling.command(place)
-    with hosts.turn(), Clocks() as clocks:
-        seen = proof.run(
-            command, scaling.placement or None, threads=scaling.counts[place] if scaling.placement else None,
-            output=folder, loose=True,
-        )  # fmt: skip
+    command, threads = scaling.command(place), scaling.counts[place] if scaling.placement else None
+    with hosts.turn(), _filled(scaling, place, folder) as fault, Clocks() as clocks, counters.counting() as counts:
+        seen = proof.run(command, scaling.placement or None, threads=threads, output=folder, loose=True)
     if seen.status:
         texts = (process.printed(folder / name) for name in ("stdout", "stderr"))
         limited = (Path(scaling.commands[place][0]).name, seen.status) == ("timeout", 124)
@@ -278,45 +284,82 @@ def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured
     if scaling.placement and len(seen.ranks) > 1:
         reason = f"it started {len(seen.ranks)} ranks: over threads it is one process, {{ranks}} in it scales ranks"
         return Measured(place=place, round=number, reason=reason)
-    if not seen.verified:
-        return Measured(place=place, round=number, reason=seen.reasons[0] if seen.reasons else seen.verdict)
+    if not seen.verified or fault:
+        return Measured(place=place, round=number, reason=[*seen.reasons, *fault, seen.verdict][0])
     try:
         value = _value(scaling, seen.wall_s, folder)
     except PlumbError as error:
         return Measured(place=place, round=number, reason=error.message)
     shutil.rmtree(folder)
-    return _accounted(place, number, value, seen.ranks, seen.waited_s, clocks)
+    work = conclusions.work_seen(counts, seen.ranks)
+    return _accounted(place, number, value, seen.ranks, seen.waited_s, clocks, work, _ceiling(seen, counts))
+
+
+def _ceiling(seen: proof.Proof, counts: Counts) -> Bound | None:
+    """What memory reached on the cores of a command, if that can be compared and was measured on this host."""
+    if not seen.plan or not counts.values or not (known := site.claiming(site.load_all())):
+        return None
+    host = machine.load()
+    measured = ceilings.ceilings_of(known.name, known.partitions[0].name, ceilings.words(host))
+    return ceilings.of_memory(seen.plan, host, 1, measured)
+
+
+@contextlib.contextmanager
+def _filled(scaling: Scaling, place: int, folder: Path) -> Iterator[list[str]]:
+    """The neighbour on the cores that a point leaves idle, if there is one; after it, why it did not fill them."""
+    fault, cpus = list[str](), list[int]()
+    with contextlib.ExitStack() as stack:
+        if scaling.fill:
+            allowed, here = os.sched_getaffinity(0), machine.load()
+            with contextlib.suppress(binder.Refusal):  # which the launch meets too
+                count = scaling.counts[place]
+                plan = binder.resolve(scaling.placement, threads=count, ranks=1, allowed=sorted(allowed))
+                idle = (allowed.intersection(core.cpus) for core in here.cores if not {*core.cpus} & {*plan.cpus})
+                cpus = [min(each) for each in idle if each]
+            seen = stack.enter_context(neighbour.neighbour(scaling.fill, here, cpus, folder)) if cpus else []
+        yield fault
+    if cpus and (worked := sum(neighbour.busy(each, cpus) for each in seen)) < neighbour.BUSY:
+        fault.append(f"the neighbour on the other cores worked for {units.percent(worked)} of its time")
 
 
 def _launch_variant(bench: driver.Launches, place: int, number: int, rule: FigureRule) -> tuple[Measured, FigureRule]:
     """Start the variant of a point and read its figure; with its unit and direction, or ``rule`` where it has none."""
-    with Clocks() as clocks:
+    job = bench.jobs[place]
+    with Clocks() as clocks, counters.counting() as counts:
         seen = bench.launch(place, number, number * len(bench.jobs) + place)
-    figure = seen.find(bench.jobs[place].variant.figures[0])
+    figure = seen.find(job.variant.figures[0])
     if not seen.verified or figure is None or figure.value <= 0:
         reason = seen.reasons[0] if seen.reasons else f"its figure is {figure.value if figure else 'absent'}"
         return Measured(place=place, round=number, reason=reason), rule
     wall_s = max(rank.usage["wall_s"] for rank in seen.ranks)
     waited_s = seen.disturbance.figures.get("delay_fraction", 0.0) * wall_s
-    launch = _accounted(place, number, figure.value, seen.ranks, waited_s, clocks)
-    others = ((each.name, seen.find(each)) for each in bench.jobs[place].variant.figures[1:])
+    ceiling = ceilings.of_memory(job.plan, job.host, job.ranks.layout.nodes, job.ceilings)
+    work = conclusions.work_seen(counts, seen.ranks, job.variant)
+    launch = _accounted(place, number, figure.value, seen.ranks, waited_s, clocks, work, ceiling)
+    job.record.launches = [seen]
+    bench.settle(place)
+    known = [each.ceiling for each in job.record.figures if each.ceiling and each.ceiling.method.startswith("memory")]
+    launch.spent["memory"] = max([launch.spent["memory"], *(each.percent / 100 for each in known)])
+    others = ((each.name, seen.find(each)) for each in job.variant.figures[1:])
     beside = {name: measurement.value for name, measurement in others if measurement}
     return replace(launch, beside=beside), FigureRule(unit=figure.unit, better=figure.better)
 
 
 def _accounted(
-    place: int, number: int, value: float, ranks: Sequence[RankSeen], waited_s: float, clocks: Clocks
-) -> Measured:
-    """A launch with the account of its ``ranks``."""
+    place: int, number: int, value: float, ranks: Sequence[RankSeen], waited_s: float, clocks: Clocks, work: Work,
+    ceiling: Bound | None,
+) -> Measured:  # fmt: skip
+    """A launch with the account and the ``work`` of its ``ranks``; ``ceiling`` is that of the memory of their cores."""
     listed = sum(thread.cpu_s or 0.0 for rank in ranks for thread in rank.threads)
     cpu_s = sum(rank.usage["user_s"] + rank.usage["system_s"] for rank in ranks)
     cpu_s += sum(other.cpu_s for rank in ranks for other in rank.others)
-    spent = {**conclusions.spent(ranks), **_first(ranks[0].threads), "listed": listed / (cpu_s + 1e-9)}
-    spent["workers"] = len(ranks) * spent["threads"]
+    spent = {**conclusions.spent(ranks, work, ceiling), **_first(ranks[0].threads)}
+    mpi = float(any(rank.mpi for rank in ranks))
+    spent |= {"listed": listed / (cpu_s + 1e-9), "workers": len(ranks) * spent["threads"], "mpi": mpi}
     wall_s = max(rank.usage["wall_s"] for rank in ranks)
     return Measured(
         place=place, round=number, value=value, cpu_s=cpu_s, wall_s=wall_s, waited_s=waited_s, spent=spent,
-        ghz=clocks.of(ranks),
+        ghz=spent.get("ghz") or clocks.of(ranks),
     )  # fmt: skip
 
 

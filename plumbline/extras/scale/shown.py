@@ -36,7 +36,8 @@ class Row:
     """A point as it is shown; ``gained``: of the cores that were added, the share that the step to it gained.
 
     ``threads`` are those of each of ``count`` ranks, where they share a number of cores; else 0. ``common`` is the
-    efficiency at the clock that this point had, where clocks are known.
+    efficiency at the clock that this point had, where clocks are known. ``memory``: the part of the bandwidth that its
+    cores reach, where it is known.
     """
 
     count: int
@@ -50,6 +51,7 @@ class Row:
     cpu: float | None = None
     ghz: float = 0.0
     common: Interval | None = None
+    memory: float = 0.0
     beside: Mapping[str, float] = field(default_factory=dict)
     fault: str = ""
 
@@ -89,6 +91,7 @@ def result(scaling: Scaling, launches: Sequence[Measured], ended: str, bound: fl
         *_remarks(scaling, known, rows), *_bends(scaling, known, accounts, before),
         *_saturated(known, starts),
     ]  # fmt: skip
+    lines += _failed(scaling, known, launches)
     if len(known.measured) > 2 and not scaling.cores:
         law, why = known.law()
         lines += [_law(law, known) if law else why]
@@ -112,7 +115,8 @@ def _row(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], place:
     account, first = accounts[place], accounts[known.base]
     grown = count / scaling.counts[known.base] if scaling.weak else 1.0
     workers = count if scaling.kind == "threads" else account.spent.get("workers", count)
-    row = replace(row, busy=account.cpu_s / account.wall_s / workers, cpu=account.cpu_s / first.cpu_s / grown)
+    busy, cpu = account.cpu_s / account.wall_s / workers, account.cpu_s / first.cpu_s / grown
+    row = replace(row, busy=busy, cpu=cpu, memory=account.spent.get("memory", 0.0))
     if account.ghz and first.ghz and row.efficiency:
         row = replace(row, ghz=account.ghz, common=row.efficiency.times(first.ghz / account.ghz))
     return row
@@ -123,6 +127,15 @@ def _remarks(scaling: Scaling, known: Curve, rows: Sequence[Row]) -> Iterator[st
         yield f"no value with {scaling.label(0)}: all is compared with {scaling.label(known.base)}"
     if above := [row.count for row in rows if row.efficiency and row.efficiency.low > 1]:
         yield f"{above[0]} {scaling.kind} do better than in proportion: caches, most likely"
+
+
+def _failed(scaling: Scaling, known: Curve, launches: Sequence[Measured]) -> Iterator[str]:
+    """The points of which some launches have a value, and others have none."""
+    for place in known.measured:
+        mine = [launch for launch in launches if launch.place == place]
+        if reasons := [launch.reason for launch in mine if launch.reason]:
+            lost = f"{len(reasons)} of {units.counted(len(mine), 'launch')} had no value"
+            yield f"{scaling.label(place)}: {lost}, the last: {reasons[-1]}"
 
 
 def _bends(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], before: Mapping[int, int]) -> list[str]:
@@ -167,6 +180,8 @@ def _law(law: curve.Law, known: Curve) -> str:
 
 def _best(known: Curve, scaling: Scaling, bound: float) -> str:
     fast, undecided = curve.fastest(known)
+    if len(known.measured) < 2:
+        return f"no best number: only {scaling.label(known.base)} has a value"
     lean, also = curve.most_efficient(known, bound)
     count = scaling.counts
     time = f"best for time: {scaling.label(fast)}"
@@ -202,6 +217,7 @@ POINTS = Table[Row](
         Column("of added", lambda row: _interval(row.gained, ".0%"), "number", spare=2),
         Column("busy", lambda row: f"{row.busy:.0%}" if row.busy is not None else "", "number"),
         Column("CPU time ×", lambda row: f"{row.cpu:.2f}" if row.cpu is not None else "", "number", spare=3),
+        Column("of memory", lambda row: f"{row.memory:.0%}" if row.memory else "", "number", spare=3),
         Column("GHz", lambda row: f"{row.ghz:.2f}" if row.ghz else "", "number", spare=4),
         Column("at this clock", lambda row: _interval(row.common), "number", spare=4),
         Column("no value", lambda row: row.fault, "notes"),
@@ -226,6 +242,7 @@ def text(result: Result) -> str:
     kind = "weak" if scaling.weak else "strong"
     over = f"ranks x threads on {scaling.cores} cores" if scaling.cores else scaling.kind
     head = f"{kind} scaling over {over}: {shlex.join(scaling.commands[-1])}"
+    head += f"\nother cores: plumb-neighbour {scaling.fill}" if scaling.fill else ""
     known = [row.efficiency.value for row in result.rows if row.efficiency]
     parts = [
         head,
@@ -253,6 +270,7 @@ def as_json(result: Result) -> str:
             **({"threads": row.threads} if row.threads else {}),
             "speedup": _three(row.speedup),
             "efficiency": _three(row.efficiency),
+            **({"memory": row.memory} if row.memory else {}),
             **({"figures": row.beside} if row.beside else {}),
             "fault": row.fault or None,
         }
@@ -260,7 +278,10 @@ def as_json(result: Result) -> str:
     ]
     scaling = result.scaling
     values = result.curve.values.tolist()
-    known = {"kind": scaling.kind, "weak": scaling.weak, "commands": scaling.commands, "unit": scaling.rule.unit}
+    known = {
+        "kind": scaling.kind, "weak": scaling.weak, "fill": scaling.fill, "commands": scaling.commands,
+        "unit": scaling.rule.unit,
+    }  # fmt: skip
     return (
         json.dumps({**known, "points": rows, "rounds": values, "lines": [*result.lines, result.last]}, indent=1) + "\n"
     )
@@ -270,8 +291,10 @@ def as_csv(result: Result) -> str:
     """A line for each point."""
     names = [f"{name}{end}" for name in ("speedup", "efficiency") for end in ("", "_low", "_high")]
     none = [""] * 3
-    rows = ([row.count, *(_three(row.speedup) or none), *(_three(row.efficiency) or none)] for row in result.rows)
-    return table.as_csv(["n", *names], rows)
+    rows = (
+        [row.count, *(_three(row.speedup) or none), *(_three(row.efficiency) or none), row.fault] for row in result.rows
+    )
+    return table.as_csv(["n", *names, "fault"], rows)
 
 
 def document(result: Result) -> Block:

@@ -60,3 +60,10 @@ def test_the_line_is_named(tmp_path):
     (tmp_path / "x.yaml").write_text(bomb(9, 9))
     with pytest.raises(PlumbError, match=r"x\.yaml:6"):
         read_yaml(tmp_path / "x.yaml", "it", "")
+
+
+@pytest.mark.parametrize("loader", [bounded_yaml.FAST, bounded_yaml.Plain])
+def test_exponents_need_no_sign(loader):
+    text = "[3.84e10, -1.e3, 1.5E+2, 12e4567, 1234e56, v1.2e3, 1.2.3e4]"
+    numbers = [38400000000.0, -1000.0, 150.0, "12e4567", "1234e56", "v1.2e3", "1.2.3e4"]
+    assert yaml.load(text, loader) == bounded_yaml.load(text) == numbers  # noqa: S506

@@ -16,7 +16,9 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.extras.profiles import maps, text
 from plumbline.host import machine
-from plumbline.launch import profile_files, profiles
+from plumbline.host.ceilings import Bound
+from plumbline.host.counters import Counts
+from plumbline.launch import conclusions, profile_files, profiles
 from plumbline.launch.profiles import RankProfile
 from plumbline.records.launch import RankSeen
 
@@ -86,13 +88,44 @@ def test_few_ranks_have_a_row_for_each_call():
     assert "call           rank" not in text.text(ring(8, 2))
 
 
-def test_time_beyond_mpi_is_of_every_program():
-    """A line for each rank, and the cost with what to try; without MPI nothing else is printed."""
-    usage = {"wall_s": 10.0, "user_s": 7.8, "system_s": 2.2, "voluntary_switches": 10, "minor_faults": 253_546,
+def busy_rank(faults):
+    """A rank without MPI that worked for 10 s."""
+    usage = {"wall_s": 10.0, "user_s": 7.8, "system_s": 2.2, "voluntary_switches": 10, "minor_faults": faults,
              "major_faults": 0}  # fmt: skip
     threads = [{"name": "p", "affinity": [0], "last_cpu": 0, "cpu_s": 10.0}]
     document = {"host": "n", "rank": 0, "local_rank": 0, "mpi": False, "threads": threads, "memory": {}, "usage": usage}
-    seen = [msgspec.convert(document, RankSeen)]
+    return [msgspec.convert(document, RankSeen)]
+
+
+CEILING = Bound(12000.0, "MB/s", "memory, 2 x one core", 1.0)
+COUNTED = {"cpu_ns": 10**10, "instructions": 3 * 10**10, "cycles": 2 * 10**10, "cache_misses": 10**9}
+
+
+@pytest.mark.parametrize(("counts", "moved", "ceiling", "lines"), [
+    (Counts(COUNTED, line_bytes=64), 0.0, CEILING, [
+        "counted in user mode: 30 x 10^9 instructions, 1.50 a cycle, at 2.56 GHz",
+        "memory: at least 6.400 GB/s, 53 % of 12.00 GB/s (memory, 2 x one core)",
+        "memory bandwidth: at least 53 % of what these cores reach; move fewer bytes",
+    ]),
+    (Counts(missing="other programs use the hardware counters"), 3e10, None, [
+        "not counted: other programs use the hardware counters",
+        "memory: at least 3.000 GB/s, no ceiling is known for its cores: plumb site measure",
+    ]),
+    (Counts({**COUNTED, "cpu_ns": 10**9}), 0.0, CEILING, [
+        "not counted: a daemon, a job step or another node started the ranks; a time with bytes in plumb.yaml gives",
+    ]),
+])  # fmt: skip
+def test_processors_and_memory_are_said_as_far_as_they_are_known(counts, moved, ceiling, lines):
+    ranks = busy_rank(0)
+    rules = {"rules": {"figures": {"part": {"bytes": moved / 2}, "time": {"bytes": moved}, "speed": {}}}}
+    variant = msgspec.structs.replace(samples.asked(), context=rules if moved else {})
+    shown = text.beyond(ranks, conclusions.work_seen(counts, ranks, variant), ceiling)
+    assert [line for line in lines if f"\n{line}" not in shown] == []
+
+
+def test_time_beyond_mpi_is_of_every_program():
+    """A line for each rank, and the cost with what to try; without MPI nothing else is printed."""
+    seen = busy_rank(253_546)
     first, *_, last = text.text(profile(), seen).splitlines()
     assert first == "no rank called MPI_Init"
     assert last.startswith("page faults: 253,546 pages were mapped, 25,355 in a second of CPU time, and 22 % of")

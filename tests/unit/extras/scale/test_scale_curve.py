@@ -1,5 +1,6 @@
 """Scaling curves with planted laws: intervals, the law that is named, and why a curve bends."""
 
+import contextlib
 import dataclasses
 import os
 import sys
@@ -15,6 +16,7 @@ from plumbline.extras.scale import bends, curve, gated, measured, shown
 from plumbline.extras.scale.bends import Account, Step
 from plumbline.extras.scale.curve import Curve
 from plumbline.extras.scale.measured import Scaling
+from plumbline.host import binder, machine
 from plumbline.judge import decide
 from plumbline.judge.pairs import Column, Pairs, efficiency
 from plumbline.parsers.application import FigureRule
@@ -86,6 +88,16 @@ def step(cpu, wall, waited=0.0, weak=False, **spent):
     return Step(2, 4, 4.0 / 2 / wall * grown, old, Account(cpu, wall, waited, {**SPENT, **spent}), weak, "threads")
 
 
+def counted(known, before, now):
+    """``known`` with the instructions and cycles of both points, in 10^9."""
+    both = zip((known.old, known.new), (before, now), strict=True)
+    old, new = (
+        dataclasses.replace(each, spent={**each.spent, "instructions": many, "cycles": cycles})
+        for each, (many, cycles) in both
+    )
+    return dataclasses.replace(known, old=old, new=new)
+
+
 @pytest.mark.parametrize(("planted_step", "name"), [
     (step(8.0, 3.0, thread_load=1.5), "load"),
     (step(8.0, 3.0, thread_load=1.5, first=2.0), "serial part"),
@@ -97,6 +109,11 @@ def step(cpu, wall, waited=0.0, weak=False, **spent):
     (step(12.0, 3.0), "memory, caches, clock, or spinning"),
     (step(12.0, 3.0, kernel=0.33, faults=250_000), "kernel"),
     (step(24.0, 6.0, weak=True), "memory, caches, clock, or spinning"),
+    (step(12.0, 3.0, memory=0.96), "memory bandwidth"),
+    (step(12.0, 3.0, memory=0.5), "memory, caches, clock, or spinning"),
+    (counted(step(12.0, 3.0), (20, 20), (31, 31)), "more instructions"),
+    (counted(step(24.0, 6.0, weak=True), (20, 20), (40, 60)), "memory or caches"),
+    (counted(step(12.0, 3.0, memory=0.96), (20, 20), (20, 30)), "memory bandwidth"),
 ])  # fmt: skip
 def test_the_account_of_cpu_time_names_the_cause(planted_step, name):
     assert [each.name for each in bends.causes(planted_step)] == [name]
@@ -122,13 +139,9 @@ def test_an_efficiency_that_falls_is_said_with_both_values():
     '"place": 0, "round": 0, "value": 0.0',
 ])  # fmt: skip
 def test_launches_that_were_not_measured_are_one_line(tmp_path, launch):
-    scaling = Scaling(
-        name="x", kind="threads", counts=[1, 2], commands=[["x"]] * 2, placement="", weak=False, rule=FigureRule(),
-        minutes=1.0, rounds=3, seed=1, circumstances={},
-    )  # fmt: skip
     (tmp_path / measured.FILE).write_text(f"[{{{launch}}}]")
     with pytest.raises(PlumbError, match="not the launches of a scaling"):
-        measured.kept(tmp_path, scaling)
+        measured.kept(tmp_path, SCALING)
 
 
 def test_a_clock_that_falls_is_a_cause_where_it_is_known():
@@ -139,10 +152,7 @@ def test_a_clock_that_falls_is_a_cause_where_it_is_known():
     assert "clock: the clock of the CPUs fell from 3.50 to 2.80 GHz" in bends.sentence(known)
     same = dataclasses.replace(slower, old=clocked[0], new=dataclasses.replace(clocked[1], ghz=3.5))
     assert "a lower clock" not in bends.sentence(same)
-    scaling = Scaling(
-        name="x", kind="threads", counts=[2, 4], commands=[["x"]] * 2, placement="", weak=False,
-        rule=FigureRule(wall=True), minutes=1.0, rounds=3, seed=1, circumstances={},
-    )  # fmt: skip
+    scaling = structs.replace(SCALING, counts=[2, 4])
     row = shown._row(scaling, Curve((2, 4), np.array([[4.0] * 3, [2.5] * 3])), dict(enumerate(clocked)), 1, 0)
     assert row.common
     assert row.common.value == pytest.approx(0.8 * 3.5 / 2.8)
@@ -166,6 +176,58 @@ def test_clocks_are_those_of_the_cpus_of_the_launch(tmp_path):
 def test_nodes_share_no_memory():
     (known,) = bends.causes(dataclasses.replace(step(12.0, 3.0), kind="nodes"))
     assert known.name == "copies, or waits that poll"
+
+
+def test_ranks_without_mpi_are_copies():
+    """Each of two ranks does all of the work: the time stays, the CPU time doubles."""
+    known = dataclasses.replace(step(16.0, 4.0, mpi=0.0), kind="ranks")
+    assert ": copies: no rank called MPI_Init, and the same work took 2.00 times the CPU" in bends.sentence(known)
+
+
+SCALING = Scaling(
+    name="x", kind="threads", counts=[1, 2], commands=[["x"]] * 2, placement="compact", weak=False,
+    rule=FigureRule(wall=True), minutes=1.0, rounds=3, seed=1, circumstances={},
+)  # fmt: skip
+
+
+def test_launches_without_a_value_are_said_where_others_have_one():
+    launches = [measured.Measured(place=0, round=number, value=1.0) for number in range(3)]
+    launches += [
+        measured.Measured(place=1, round=0, value=0.5), measured.Measured(place=1, round=1, reason="killed by signal 9")
+    ]  # fmt: skip
+    result = shown.result(SCALING, launches, "time is up", 0.7)
+    assert "2 threads: 1 of 2 launches had no value, the last: killed by signal 9" in result.lines
+    assert not any("1 thread:" in line for line in result.lines)
+    none = shown.result(SCALING, [*launches[:3], launches[-1]], "time is up", 0.7)
+    assert none.last == "no best number: only 1 thread has a value"
+    assert shown.as_csv(none).splitlines()[-1] == "2,,,,,,,killed by signal 9"
+
+
+@pytest.mark.parametrize(("busy", "fault"), [
+    (1.0, []), (0.5, ["the neighbour on the other cores worked for 50 % of its time"]),
+])  # fmt: skip
+def test_the_cores_that_a_point_leaves_idle_have_a_neighbour(tmp_path, monkeypatch, busy, fault):
+    """One of its hardware threads each, and none where no core is left; the neighbour must have worked."""
+    calls, two, plan = [], machine.load("core:2 pu:2"), binder.resolve
+
+    @contextlib.contextmanager
+    def beside(kind, here, cpus, folder):
+        calls.append((kind, cpus, folder))
+        yield (seen := [])
+        seen.append(busy)
+
+    monkeypatch.setattr(measured.neighbour, "neighbour", beside)
+    monkeypatch.setattr(measured.neighbour, "busy", lambda seen, cpus: seen)
+    monkeypatch.setattr(measured.machine, "load", lambda: two)
+    monkeypatch.setattr(measured.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(measured.binder, "resolve", lambda *words, **more: plan(*words, topology="core:2 pu:2", **more))
+    for place, expected in ((0, fault), (1, [])):
+        with measured._filled(structs.replace(SCALING, fill="compute"), place, tmp_path) as seen:
+            assert seen == []
+        assert seen == expected
+    with measured._filled(SCALING, 0, tmp_path) as seen:
+        pass
+    assert calls == [("compute", [2], tmp_path)]
 
 
 def test_two_causes_at_once_are_both_named():
