@@ -65,7 +65,7 @@ PATIENCE = 60.0
 #: ten times a second
 TURN, PAUSE = 5.0, 0.15
 #: bytes of record files that are read between two commits, and those that a process reads at a time
-BATCH, SHARE = 256_000_000, 16_000_000
+BATCH, SHARE = 1_000_000_000, 16_000_000
 #: processes that read at once, at most: this one, which writes, is no faster
 AT_ONCE = 8
 #: known files from which on several processes look at their states, or none where few are wanted
@@ -493,7 +493,7 @@ class Index:
             same = {name for name in names if name in known and known[name][1].are_as_before()}
             readers.update(*(known[name][1].readers for name in same))
             names = [name for name in names if name not in same]
-        step = AT_ONCE if is_large else 1
+        step = AT_ONCE if is_large and not few else 1
         shares = [names[first::step] for first in range(step)]
         listings = _shared_out(_listings, shares, list[tuple[bytes, Folders]])
         for name, (digest, folders) in itertools.chain.from_iterable(map(zip, shares, listings)):
@@ -524,10 +524,10 @@ class Index:
         if not self._looks_at_folders:
             return
         for site, some in group((path.rpartition(b"/")[0].partition(b"/")[0], path) for path in paths_of_files).items():
-            known = set(_LISTING.decode(self.first("SELECT listing FROM sites WHERE name = ?", [site])))
+            listing: bytes = self.first("SELECT listing FROM sites WHERE name = ?", [site]) or b""
             for path in some:
-                with contextlib.suppress(OSError):
-                    if (path, *files.state(place(path))) in known:
+                with contextlib.suppress(OSError):  # searching its bytes is faster than decoding all entries
+                    if msgspec.msgpack.encode((path, *files.state(place(path)))) in listing:
                         continue
                 self.forget(path)
                 raise Vanished(place(path))

@@ -30,7 +30,7 @@ RIGHT = {
     "lock": ("waits",),
     "faults": ("kernel",),
     "shared core": ("no value",),  # the proof refuses it
-    "bandwidth": ("memory, caches, clock, or spinning", ""),
+    "bandwidth": ("memory, caches, clock, or spinning", "memory bandwidth", "memory or caches", ""),
     "serial+faults": ("serial part, and kernel",),
 }
 UNDECIDED = "cause not decided"

@@ -60,7 +60,7 @@ def main() -> int:
         if not results.exists():
             generate.write_campaigns(results, args.records // SITES // VARIANTS, VARIANTS, site=site)
             for number in range(1, SITES):
-                generate.copy_site(results, site, f"site{number:02}", number)
+                generate.copy_site(results, site, f"site{number:02}", 100 + number)  # no seed twice
         sites = shutil.copytree(ROOT / "site-configs" / "local", Path(folder) / "sites" / site).parent
         (sites / site / "site.yaml").write_text(
             (sites / site / "site.yaml").read_text(encoding="utf-8").replace("name: local", f"name: {site}", 1)

@@ -40,7 +40,7 @@ Made = tuple[dict[str, Any], dict[str, Any]]
 #: a record's row, and its seal or the SHA-256 of its content
 Known = tuple[Row, str]
 TOP = "All systems"
-#: so many campaigns of a system get a page, unless more are wanted
+#: so many campaigns of a system, whole ones and others, get a page, unless more are wanted
 NEWEST = 30
 
 
@@ -227,17 +227,19 @@ class System:
         """A page for campaigns; the lines of all, the newest first."""
         lines = []
         by_name = group((name, item) for item in known if (name := item[0].campaign))
-        for age, (name, records) in enumerate(by_name.items(), 1 - len(by_name)):
+        kinds = {name: outcome.standing(self.name, name) for name in by_name}
+        of_kind = group((kind.rank > 1, name) for name, kind in kinds.items())
+        newest = {name for names in of_kind.values() for name in names[-NEWEST:]}
+        for name, records in by_name.items():
             rows = [row for row, _ in records]
             path = f"campaigns/{slug(name)}.html"
             facts = None
-            if self.every or age > -NEWEST or f"{self.path}/{path}" in self.folder.known:
+            if self.every or name in newest or f"{self.path}/{path}" in self.folder.known:
                 facts = self._made(path, *self._campaign(name, records))
             else:
                 self.without += 1
             if facts:
                 self.with_page.add(name)
-            known_as = outcome.standing(self.name, name)
             lines.append(
                 {
                     "name": name,
@@ -245,8 +247,8 @@ class System:
                     "answer": facts and facts["answer"],
                     "time": rows[0].time,
                     "stacks": sorted({row.stack.name for row in rows}),
-                    "rank": known_as.rank,
-                    "kind": str(known_as),
+                    "rank": kinds[name].rank,
+                    "kind": str(kinds[name]),
                     **documents.counts(rows),
                 }
             )
@@ -321,7 +323,10 @@ def _when(line: dict[str, Any]) -> str:
         "folder", "output folder: new, empty, or of an earlier plumb publish", type=files.OutputFolder, metavar="DIR"
     ),
     options.option("--site", "only this site, in a folder of its own (default: all)"),
-    flag("--all", f"a page for every campaign (default: for the newest {NEWEST} of a site, and those that have one)"),
+    flag(
+        "--all",
+        f"a page for every campaign (default: the newest {NEWEST} whole ones, {NEWEST} others, those that have one)",
+    ),
     options.experiments(),
 )
 def run_publish(args: argparse.Namespace) -> int:
