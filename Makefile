@@ -19,8 +19,8 @@ SEED ?= 12
 BIN := .venv/bin
 comma := ,
 PYTEST := $(BIN)/python -m pytest
-# two processes more than CPUs: tests on the bed and launches that take turns mostly wait
-MANY := -n $(shell expr $$(nproc) + 2)
+# one process more than CPUs: the tests on the bed mostly wait; nothing waits where there is none
+MANY := -n $(shell expr $$(nproc) + 1)
 EACH := -n $(shell nproc)
 ANSIBLE := $(BIN)/python -I plumbline/base/surroundings.py $(BIN)/ansible-playbook -i playbooks/inventories/localhost
 PLAYBOOK := $(ANSIBLE) playbooks/onboard.yml

@@ -78,9 +78,9 @@ def test_links_lead_from_all_systems_to_a_record(visit, root):
     assert marks == [25, 25]
     tab.locator("#history .drawing").evaluate(
         """element => echarts.getInstanceByDom(element).trigger('click', {
-            data: echarts.getInstanceByDom(element).getOption().series[0].data[3] })"""
+            data: echarts.getInstanceByDom(element).getOption().series[0].data[13] })"""
     )
-    tab.wait_for_url("**/campaigns/old-3.html#record-*")
+    tab.wait_for_url("**/campaigns/old-13.html#record-*")
     expect(tab.locator("#details")).to_be_visible()
     tab.keyboard.press("Escape")
     tab.locator(".trail a", has_text="local").click()

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Remove ROOT, last the note that onboarding made it: a removal that breaks off can be done again.   remove.sh ROOT
 set -euo pipefail
-cd -- "$1"
-find . -mindepth 1 ! -path ./.git ! -path ./.git/plumbline -delete
-cd ..
+(
+    CDPATH='' cd -- "$1"
+    find . -mindepth 1 ! -path ./.git ! -path ./.git/plumbline -delete
+)
 rm -r -- "$1"
