@@ -1,21 +1,22 @@
 #!/bin/bash
 # What takes longer than a change can wait for, part by part: the tests marked long in each folder, then the error rates
-# in full. A part that passed on the same commit, without changes, is not run again, so that an interrupted night is
-# resumed by the same command. `tests/nightly.sh PART …` runs some parts. The status is 1 if one failed.
+# in full and a million records. A part that passed on the same commit, without changes, is not run again, so that an
+# interrupted night is resumed by the same command. `tests/nightly.sh PART …` runs some parts. The status is 1 if one
+# failed.
 set -uo pipefail
 CDPATH='' cd -- "$(dirname -- "$0")/.." || exit 1
 python=.venv/bin/python
 stamps=build/nightly
-parts=(unit kernels e2e vm playbooks bed attacks rates mutants)
+parts=(unit kernels e2e vm playbooks bed attacks rates mutants scale)
 [ $# -eq 0 ] || parts=("$@")
 commit=$(git rev-parse HEAD)
 [ -z "$(git status --porcelain)" ] || commit=
 mkdir -p "$stamps"
 
-# All parts but three are tests, by the name of their folder.
+# All parts but four are tests, by the name of their folder.
 run() {
     case $1 in
-        rates) make rates ;;
+        rates | scale) make "$1" ;;
         mutants) "$python" tests/mutants.py ;;
         attacks) make attacks INPUTS=1000 ;;
         *)
@@ -29,7 +30,7 @@ run() {
 
 failed=()
 for part in "${parts[@]}"; do
-    if [[ $part != @(attacks|rates|mutants) && ! -d tests/$part ]]; then
+    if [[ $part != @(attacks|rates|mutants|scale) && ! -d tests/$part ]]; then
         echo "nightly: no part '$part'" >&2
         exit 2
     fi
