@@ -168,7 +168,7 @@ def _gained(known: Curve, place: int, before: int) -> Interval:
 def _law(law: curve.Law, known: Curve) -> str:
     names = {"a": "serial share" if len(law.parameters) == 1 else "contention", "b": "coherency"}
     parts = [
-        f"{names[key]} {each.value:.2%} ({max(each.low, 0):.2%} to {each.high:.2%})"
+        f"{names[key]} {min(each.value, 1):.2%} ({max(each.low, 0):.2%} to {min(each.high, 1):.2%})"
         for key, each in law.parameters.items()
     ]
     double = 2 * known.counts[-1]

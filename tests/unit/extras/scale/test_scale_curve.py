@@ -250,3 +250,9 @@ def test_the_part_of_the_machine_that_fewer_threads_saturate():
     known = Curve((1, 2, 4, 8), 1 / np.array([[1.0] * 3, [2.0] * 3, [2.0] * 3, [4.0] * 3]))
     (line,) = shown._saturated(known, {4: "one L3 cache", 8: "one node"})
     assert line == "one L3 cache (4 cores) is saturated: 2 threads have at least 95% of its rate"
+
+
+def test_no_share_is_above_all_or_below_nothing():
+    law = curve.Law("Amdahl", {"a": curve.Interval(0.87, -0.1, 1.2)})
+    known = curve.Curve([1, 2, 4], np.ones((3, 3)))
+    assert "serial share 87.00% (0.00% to 100.00%); by it 8 " in shown._law(law, known)
