@@ -36,7 +36,9 @@ def step_of(texts: Iterable[str]) -> float:
     except (ArithmeticError, ValueError):
         return 0.0
     exponent = min((place for place, _ in places), default=300)
-    return 10.0**exponent * (ADDENDS if any(computed for _, computed in places) else 1) if abs(exponent) < 300 else 0.0
+    if abs(exponent) >= 300:
+        return 0.0
+    return 10.0**exponent * (ADDENDS if any(computed for _, computed in places) else 1)
 
 
 @functools.lru_cache(maxsize=1 << 16)

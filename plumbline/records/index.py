@@ -508,7 +508,8 @@ class Index:
         try:
             for name in changed:
                 now, folders = _listed(name)
-                self._protect(folders.readers)
+                readers |= folders.readers
+                self._protect(readers)
                 left, turn = 1, began
                 while left:
                     left = self._step(name, now, folders)

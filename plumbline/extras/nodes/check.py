@@ -85,10 +85,9 @@ def _run(args: argparse.Namespace) -> int:
     ]
     if len(args.node) > 1:
         raise PlumbError(f"{len(args.node)} nodes are named", "--node", "one node is checked: this host")
+    named = (("--state", args.state), ("--output", args.write), ("--measured", args.measured))
     words += [
-        *(["--state", str(args.state)] if args.state else []),
-        *(["--output", str(args.write)] if args.write else []),
-        *(["--measured", str(args.measured)] if args.measured else []),
+        *(word for option, value in named if value for word in (option, str(value))),
         *(["--node", names.host(args.node[0], "--node")] if args.node else []),
     ]
     try:

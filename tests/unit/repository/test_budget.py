@@ -18,7 +18,7 @@ ROOT = paths.root()
 #: neighbours, with a section of docs/duet.md, builds that end with their command, observers of other schedulers
 STATEMENTS = {
     "__init__.py": 1,
-    "base": 1144,
+    "base": 1146,
     "commands": 1344,
     "extras": 3,
     "extras/accept": 578,
@@ -28,7 +28,7 @@ STATEMENTS = {
     "extras/fabric": 424,
     "extras/labs": 531,
     "extras/neighbours": 147,
-    "extras/nodes": 828,
+    "extras/nodes": 829,
     "extras/profiles": 422,
     "extras/publish": 273,
     "extras/scale": 768,
@@ -43,7 +43,7 @@ STATEMENTS = {
     "mpi": 570,
     "parsers": 784,
     "proof": 232,
-    "records": 1411,
+    "records": 1412,
     "reframe.py": 14,
     "schedulers": 833,
     "show": 1321,
