@@ -47,8 +47,8 @@ def _call(module: str, name: str, *arguments: Any) -> Any:
         from plumbline.base.errors import PlumbError
 
         return getattr(importlib.import_module("plumbline.measure.reframe." + module), name)(*arguments)
-    except (ImportError, SyntaxError) as error:
-        cure = "run the ReFrame of Plumbline (. ./activate), which takes -C FILE too, or install plumbline-hpc for it"
+    except (AttributeError, ImportError, SyntaxError) as error:  # an older ReFrame lacks names
+        cure = "run Plumbline's ReFrame (. ./activate), which takes -C FILE too, or install plumbline-hpc[campaign]"
         sys.exit(f"plumb: the Python of this ReFrame cannot load the suite: {error} ({sys.executable}): {cure}")
     except PlumbError as error:
         sys.exit(f"plumb: {error}")

@@ -13,7 +13,7 @@ import parallel
 import pytest
 import slow
 import surroundings
-from refusals import refused  # noqa: F401 - a fixture
+from refusals import output_of, refused  # noqa: F401 - fixtures
 from request_host import host  # noqa: F401 - a fixture
 from untouched import Untouched
 

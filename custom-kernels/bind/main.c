@@ -6,6 +6,7 @@
 #include "local_rank.h"
 #include "meeting.h"
 #include "options.h"
+#include "processor.h"
 #include "proxy.h"
 
 #include <stdlib.h>
@@ -22,6 +23,8 @@ static _Noreturn void run(const struct options *options, const struct plan *plan
                           const struct machine *machine) {
     if (!machine->is_this_host)
         fail("hwloc's environment variables name another machine: unset HWLOC_XMLFILE and HWLOC_SYNTHETIC");
+    if (options->needs)
+        refuse_processor(options->needs);
     if (options->profile)
         export_profile(options->profile);
     if (options->witness)

@@ -10,7 +10,7 @@
 
 static const char help[] =
     "plumb-bind --placement P [--threads T] [--memory M] [--witness DIR] [--profile DIR] [--output DIR]\n"
-    "           [--input FILE] [--allowed LIST] [--barrier FILE] -- PROGRAM ARG...\n"
+    "           [--input FILE] [--allowed LIST] [--barrier FILE] [--needs LIST] -- PROGRAM ARG...\n"
     "plumb-bind --placement P [--threads T] [--memory M] [--ranks N] [--topology FILE.xml|SYNTHETIC]\n"
     "           [--machine NAME] [--allowed LIST] --print\n"
     "plumb-bind --placement P [--memory M] --check\n"
@@ -38,6 +38,7 @@ static const char help[] =
     "  --export-topology F   write the topology as hwloc XML; - is standard output\n"
     "  --input FILE          with --output: what the first rank reads as its standard input\n"
     "  --barrier FILE        execute PROGRAM when as many ranks wait for this file as it says\n"
+    "  --needs LIST          refuse a processor without these flags of /proc/cpuinfo, such as avx2,fma\n"
     "  --check               say what is wrong in the names of P and M, whatever the machine is\n"
     "  --devices             write GPUs, network cards and NVMe drives, and the ways between them, as JSON\n"
     "  --list                write all placements as JSON\n"
@@ -58,7 +59,7 @@ struct known {
     bool *flag;
 };
 
-enum { KNOWN = 17 };
+enum { KNOWN = 18 };
 
 static void list_known(struct options *options, struct known known[KNOWN]) {
     const struct known all[KNOWN] = {
@@ -71,6 +72,7 @@ static void list_known(struct options *options, struct known known[KNOWN]) {
         {"--output", &options->output, NULL, NULL},
         {"--input", &options->input, NULL, NULL},
         {"--barrier", &options->barrier, NULL, NULL},
+        {"--needs", &options->needs, NULL, NULL},
         {"--threads", NULL, &options->threads, NULL},
         {"--profile", &options->profile, NULL, NULL},
         {"--ranks", NULL, &options->ranks, NULL},
@@ -135,6 +137,8 @@ static void check_print(const struct options *options) {
         fail("--print runs nothing: leave out --input");
     if (options->barrier)
         fail("--print runs nothing: leave out --barrier");
+    if (options->needs)
+        fail("--print runs nothing: leave out --needs");
 }
 
 static void check_run(const struct options *options) {

@@ -15,6 +15,7 @@ struct options {
     const char *output;      /* --output, NULL: the launcher's */
     const char *input;       /* --input, of the first rank; NULL: none */
     const char *barrier;     /* --barrier, NULL: begin at once */
+    const char *needs;       /* --needs, NULL: no instructions */
     bool devices;            /* --devices: list the machine's devices only */
     const char *export_file; /* --export-topology, NULL: none; "-" is standard output */
     unsigned threads;        /* --threads, 0: what fills the rank's object */

@@ -20,7 +20,25 @@ bool communicators_start(void) {
         return false;
     communicators[NOWHERE] = (struct communicator){.known = true};
     communicators[OTHERS] = (struct communicator){.rank = -1};
-    return ask(asked.Comm_group, abi.world, WORD(&world_group), 0, 0, 0) == 0;
+    return true;
+}
+
+uint64_t communicators_world(const void *session) {
+    any_function set = session == NULL ? NULL : next_function("PMPI_Group_from_session_pset");
+    uint64_t handle = 0;
+    world_group = 0;
+    if (session == NULL)
+        ask(asked.Comm_group, abi.world, WORD(&world_group), 0, 0, 0);
+    else if (set != NULL)
+        ask(set, *(const uint64_t *)memcpy(&handle, session, abi.handle), WORD("mpi://WORLD"),
+            WORD(&world_group), 0, 0);
+    return world_group;
+}
+
+void communicators_leave(void) {
+    if (world_group != 0)
+        ask(asked.Group_free, WORD(&world_group), 0, 0, 0, 0);
+    world_group = 0;
 }
 
 static void read_members(struct communicator *one, uint64_t group) {

@@ -23,6 +23,8 @@ enum { COST_CALLS = 2000, COST_ROUNDS = 5, KEEP_PART = 10, KEEP_COST = 1000, KEE
 const struct call calls[CALLS] = {COUNTED_CALLS(ROW) PLAIN_CALLS(PLAIN_ROW)};
 
 static bool counting, by_clock, threads_meet, splits_waiting;
+static bool has_world;      /* MPI_Init was called */
+static atomic_int sessions; /* that are open */
 static int rank, ranks, thread_level;
 static const char *ended = "killed"; /* by what, if this document is the last one */
 static uint64_t began_ticks, keep_at = UINT64_MAX;
@@ -336,7 +338,7 @@ static void read_clock(void) {
 /* The same path as a call of the program, but with an empty function behind it. */
 static void count_send(void) {
     static int (*volatile entry)(P6) = MPI_Send;
-    entry(0, 8, abi.byte, (uint64_t)rank, 0, abi.world);
+    entry(0, 8, abi.byte, 0, 0, abi.world);
 }
 
 /* Time of one call of `work`: the least of some rounds, because others may have been disturbed. */
@@ -354,14 +356,19 @@ static long long picoseconds_of(void (*work)(void)) {
     return least * 1000 / COST_CALLS;
 }
 
+/* On a communicator of one rank in place of MPI_COMM_WORLD, which a program with sessions has not. */
 static void measure_cost(void) {
+    static const int self = 0;
+    communicators[1] =
+        (struct communicator){.key = abi.world, .known = true, .live = true, .size = 1, .world = &self};
     clock_ps = picoseconds_of(read_clock);
     library_replace(CALL_Send, (any_function)nothing);
     counting = true;
     cost_ps = picoseconds_of(count_send);
     counting = false;
     library_replace(CALL_Send, NULL);
-    totals_clear(cell_of(communicator_find(abi.world, false), CALL_Send, 8), rank);
+    totals_clear(cell_of(1, CALL_Send, 8), 0);
+    communicators[1] = (struct communicator){0};
 }
 
 /* Safe in a signal handler: nothing is allocated. */
@@ -438,11 +445,19 @@ static void write_and_end(int number) {
     raise(number);
 }
 
-static void start(void) {
+/* MPI was initialised, or a `session` made; a program with sessions alone may make one again when it had
+ * none. */
+static void start(const void *session) {
     const char *folder = getenv("PLUMB_PROFILE_DIR");
-    if (counting || folder == NULL || folder[0] != '/' || !preload_start(folder))
+    has_world = has_world || session == NULL;
+    if (began_ticks != 0 && !counting && preload_is_mine() && communicators_world(session) != 0) {
+        counting = true;
+        atomic_flag_clear(&written);
+    }
+    if (began_ticks != 0 || folder == NULL || folder[0] != '/' || !preload_start(folder))
         return;
-    if (!library_find()) {
+    uint64_t world = library_find() ? communicators_world(session) : 0;
+    if (world == 0) {
         preload_complain(
             "no profile: this MPI library is not known, or lacks a function that it is asked for");
         return;
@@ -450,9 +465,11 @@ static void start(void) {
     by_clock = !counter_is_steady();
     const char *split = getenv("PLUMB_PROFILE_WAIT");
     splits_waiting = split != NULL && split[0] == '1';
-    ask(asked.Comm_rank, abi.world, WORD(&rank), 0, 0, 0);
-    ask(asked.Comm_size, abi.world, WORD(&ranks), 0, 0, 0);
-    ask(asked.Query_thread, WORD(&thread_level), 0, 0, 0, 0);
+    ask(asked.Group_rank, world, WORD(&rank), 0, 0, 0);
+    ask(asked.Group_size, world, WORD(&ranks), 0, 0, 0);
+    thread_level = abi.multiple; /* what a session was given is not asked */
+    if (has_world)
+        ask(asked.Query_thread, WORD(&thread_level), 0, 0, 0, 0);
     threads_meet = thread_level == abi.multiple;
     if (!totals_start(ranks) || !communicators_start()) {
         preload_complain("no profile: no memory");
@@ -462,6 +479,8 @@ static void start(void) {
     clock_gettime(CLOCK_MONOTONIC, &before);
     uint64_t before_ticks = ticks_now();
     measure_cost();
+    if (has_world)
+        communicator_find(abi.world, false);
     struct sigaction action = {.sa_handler = write_and_end, .sa_flags = SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     /* past the witness, which hides its handler */
@@ -488,7 +507,7 @@ int MPI_Init(int *count, char ***words) {
     any_function function = behind("PMPI_Init");
     int fault = function == NULL ? 1 : ask(function, WORD(count), WORD(words), 0, 0, 0);
     if (fault == 0)
-        start();
+        start(NULL);
     return fault;
 }
 
@@ -498,7 +517,7 @@ int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
     int fault =
         function == NULL ? 1 : ask(function, WORD(count), WORD(words), (uint64_t)required, WORD(provided), 0);
     if (fault == 0)
-        start();
+        start(NULL);
     return fault;
 }
 
@@ -507,6 +526,25 @@ int MPI_Finalize(void) {
     write_file("MPI_Finalize");
     any_function function = behind("PMPI_Finalize");
     return function == NULL ? 1 : ask(function, 0, 0, 0, 0, 0);
+}
+
+EXPORT int MPI_Session_init(uint64_t info, uint64_t handler, void *session);
+int MPI_Session_init(uint64_t info, uint64_t handler, void *session) {
+    any_function function = behind("PMPI_Session_init");
+    int fault = function == NULL ? 1 : ask(function, info, handler, WORD(session), 0, 0);
+    if (fault == 0 && atomic_fetch_add(&sessions, 1) == 0 && !has_world)
+        start(session);
+    return fault;
+}
+
+EXPORT int MPI_Session_finalize(void *session);
+int MPI_Session_finalize(void *session) {
+    any_function function = behind("PMPI_Session_finalize");
+    if (atomic_fetch_sub(&sessions, 1) == 1 && !has_world) {
+        write_file("MPI_Finalize");
+        communicators_leave();
+    }
+    return function == NULL ? 1 : ask(function, WORD(session), 0, 0, 0, 0);
 }
 
 /* Level 0 switches the profile off, 1 on, 2 writes what there is; the others are those of other profilers. */
@@ -555,7 +593,7 @@ void mpi_init_(int *fault) {
     }
     ask(function, WORD(fault), 0, 0, 0, 0);
     if (*fault == 0)
-        start();
+        start(NULL);
 }
 
 EXPORT void mpi_init_thread_(int *required, int *provided, int *fault);
@@ -567,7 +605,7 @@ void mpi_init_thread_(int *required, int *provided, int *fault) {
     }
     ask(function, WORD(required), WORD(provided), WORD(fault), 0, 0);
     if (*fault == 0)
-        start();
+        start(NULL);
 }
 
 EXPORT void mpi_finalize_(int *fault);

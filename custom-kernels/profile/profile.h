@@ -34,7 +34,7 @@ extern struct abi abi;
 /* clang-format formats this list differently each time. */
 /* clang-format off */
 #define ASKED(X) \
-    X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group) X(Comm_test_inter) \
+    X(Comm_rank) X(Comm_group) X(Comm_remote_group) X(Comm_test_inter) X(Group_rank) \
     X(Group_size) X(Group_translate_ranks) X(Group_free) X(Win_get_group) X(Type_size) X(Get_elements_x) \
     X(Topo_test) X(Cartdim_get) X(Graph_neighbors_count) X(Dist_graph_neighbors_count) \
     X(Query_thread) X(Barrier)
@@ -94,6 +94,10 @@ struct communicator {
 extern struct communicator communicators[COMMUNICATORS];
 extern long long communicators_lost, members_lost;
 
+/* The processes of MPI_COMM_WORLD, or those of a session where MPI_Init was not called; 0: there are none. */
+uint64_t communicators_world(const void *session);
+/* The session is about to be finalised: nothing of it may be left. */
+void communicators_leave(void);
 bool communicators_start(void);
 extern signed char communicators_recent[RECENT];
 

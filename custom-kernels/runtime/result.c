@@ -87,7 +87,12 @@ void row_limit(struct row *row, double limit) {
 void result_check(struct result *result, bool passed, const char *what, double error, double tolerance) {
     result->checks = grow(result->checks, (size_t)result->check_count, sizeof *result->checks);
     result->checks[result->check_count++] =
-        (struct check){text("%s", what), passed && !isnan(error), error, tolerance};
+        (struct check){text("%s", what), passed && !isnan(error), false, error, tolerance};
+}
+
+void result_condition(struct result *result, bool passed, const char *what, double value, double most) {
+    result_check(result, passed, what, value, most);
+    result->checks[result->check_count - 1].condition = true;
 }
 
 static bool finite_figures(const struct result *result) {
@@ -158,7 +163,10 @@ int result_finish(struct result *result) {
         passed = passed && written;
         for (int index = 0; index < result->check_count; index++)
             if (!result->checks[index].passed)
-                fprintf(stderr, "%s: the answer is wrong: %s: error %.3g, at most %.3g is right\n",
+                fprintf(stderr,
+                        result->checks[index].condition
+                            ? "%s: the launch was disturbed: %s: %.3g, at most %.3g is valid\n"
+                            : "%s: the answer is wrong: %s: error %.3g, at most %.3g is right\n",
                         program_facts()->name, result->checks[index].what, result->checks[index].error,
                         result->checks[index].tolerance);
         if (!finite_figures(result))

@@ -42,6 +42,9 @@ void row_limit(struct row *row, double limit);
  * what was compared. */
 void result_check(struct result *result, bool passed, const char *what, double error, double tolerance);
 
+/* A check of the measurement, not of the answer: a launch that fails it was disturbed. */
+void result_condition(struct result *result, bool passed, const char *what, double value, double most);
+
 /* Print, free, finalize MPI. Collective. Returns the exit status: 1 if a check failed, there is no check or
  * no row, a figure is not finite, or the output cannot be written. The binding that the ranks report is
  * collected here. */

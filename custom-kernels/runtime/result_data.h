@@ -28,7 +28,7 @@ struct row {
 
 struct check {
     char *what;
-    bool passed;
+    bool passed, condition;
     double error, tolerance;
 };
 

@@ -128,8 +128,9 @@ bool result_print_table(const struct result *result, const struct binding *bindi
     for (int index = 0; index < result->note_count; index++)
         printf("%s\n", result->notes[index].text);
     for (int index = 0; index < result->check_count; index++)
-        printf("check: %s: %s (error %.3g, tolerance %.3g)\n", result->checks[index].what,
-               result->checks[index].passed ? "right" : "WRONG", result->checks[index].error,
-               result->checks[index].tolerance);
+        printf(result->checks[index].condition ? "condition: %s: %s (%.3g, at most %.3g)\n"
+                                               : "check: %s: %s (error %.3g, tolerance %.3g)\n",
+               result->checks[index].what, result->checks[index].passed ? "right" : "WRONG",
+               result->checks[index].error, result->checks[index].tolerance);
     return fflush(stdout) == 0 && !ferror(stdout);
 }

@@ -1,10 +1,12 @@
 /* How the kernel schedules a thread (nice value and policy), the personality of the process, and what else of
  * a process's attributes goes from parent to child, through exec too, and can change how fast a program runs
- * (prctl(2), sched_setattr(2), seccomp(2), getrlimit(2), ioprio_set(2), ptrace(2), groups of resctrl). */
+ * (prctl(2), sched_setattr(2), seccomp(2), getrlimit(2), ioprio_set(2), ptrace(2), set_mempolicy(2), groups
+ * of resctrl). */
 #include <errno.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -42,7 +44,7 @@ struct attributes {
 };
 
 static struct scheduling start;
-static int start_personality;
+static int start_personality, start_memory; /* the mode of set_mempolicy(2), 0: where the thread runs */
 
 /* A thread that has ended meanwhile has nice value 0 and policy -1. */
 struct scheduling scheduling_of(pid_t tid) {
@@ -54,9 +56,13 @@ struct scheduling scheduling_of(pid_t tid) {
     return found;
 }
 
+/* A policy of the plan is plumb-bind's. */
 void scheduling_start(void) {
     start = scheduling_of(0);
     start_personality = personality(ASK_ONLY);
+    const char *plan = getenv("PLUMB_PLAN");
+    if (plan == NULL || strstr(plan, "\"policy\":\"none\"") != NULL)
+        syscall(SYS_get_mempolicy, &start_memory, NULL, 0UL, NULL, 0UL);
 }
 
 void scheduling_write(struct json *out, struct scheduling scheduling) {
@@ -103,6 +109,17 @@ static void write_cache_group(struct json *out) {
         json_text(out, NULL, text);
 }
 
+static void write_memory_policy(struct json *out) {
+    static const char *const names[] = {
+        NULL, "preferred", "bind", "interleave", "local", "preferred many", "weighted interleave"};
+    char text[80];
+    unsigned mode = (unsigned)start_memory & 0xff; /* without flags */
+    if (mode == 0 || mode >= sizeof names / sizeof *names)
+        return;
+    snprintf(text, sizeof text, "memory policy %s", names[mode]);
+    json_text(out, NULL, text);
+}
+
 /* Only what differs from the kernel's defaults; what a kernel does not know is -1. */
 static void write_inherited(struct json *out) {
     json_open(out, "inherited", '[');
@@ -127,6 +144,7 @@ static void write_inherited(struct json *out) {
     write_clamps(out);
     write_io_priority(out);
     write_cache_group(out);
+    write_memory_policy(out);
     size_t tracer = number_behind("/proc/self/status", "TracerPid:");
     if (tracer != 0 && tracer != SIZE_MAX)
         json_text(out, NULL, "traced by a debugger or strace");

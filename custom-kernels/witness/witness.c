@@ -132,6 +132,9 @@ static int write_document(int fd) {
     threads_write(&document);
     memory_write(&document);
     scheduling_write_end(&document);
+    const char *modules = most > 0 ? getenv("LOADEDMODULES") : NULL;
+    if (modules != NULL)
+        json_text(&document, "modules", modules);
     library_write(&document, forked);
     settings_write(&document);
     objects_write(&document, preload.program);

@@ -7,7 +7,7 @@ import io
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from plumbline.base import units
@@ -74,28 +74,25 @@ def finite(text: str, column: str, where: str, cure: str, kept_out: str) -> floa
     return value
 
 
-def header(table: Iterator[tuple[int, list[str]]]) -> list[str]:
-    """The names of the columns, from the first of :func:`rows`; none for an empty file."""
-    _, names = next(table, (0, []))
-    return [name.strip() for name in names]
-
-
-def table(file: Path, label: str, forms: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, dict[str, str]]]:
+def table(
+    file: Path, label: str, forms: tuple[tuple[str, ...], ...], may_lack: Collection[str] = ()
+) -> Iterator[tuple[str, dict[str, str]]]:
     """Each row as a dictionary of the columns of the first of ``forms`` that the header has, with ``FILE:LINE``.
 
     ``label`` is as for :func:`rows`. Raises :class:`PlumbError` for a file without this form, for one without rows,
-    and for a row that lacks a cell.
+    and for a row that lacks a cell, but of the columns that it ``may_lack``: they are empty.
     """
     lines = rows(file, label)
-    names = header(lines)
+    _, header = next(lines, (0, []))
+    names = [name.strip() for name in header]
     places = {name: names.index(name) for name in _form(names, forms, file)}
     where = ""
     for line, row in lines:
         where = f"{file}:{line}"
-        if len(row) != len(names):
+        if len(row) > len(names) or (len(row) < len(names) and not may_lack):
             raise PlumbError(f"{len(row)} cells under {len(names)} columns", where, "correct the row")
-        cells = {name: row[place].strip() for name, place in places.items()}
-        empty = next((name for name, cell in cells.items() if not cell), None)
+        cells = {name: row[place].strip() if place < len(row) else "" for name, place in places.items()}
+        empty = next((name for name, cell in cells.items() if not cell and name not in may_lack), None)
         if empty:
             raise PlumbError(f"no {empty}", where, "fill the cell, or remove the row")
         yield where, cells

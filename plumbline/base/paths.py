@@ -89,21 +89,28 @@ def home() -> Path:
         return root()
     if named := os.environ.get("PLUMB_HOME"):
         return Path(named).absolute()
-    data = os.environ.get("XDG_DATA_HOME", "")
-    if data.startswith("/"):  # https://specifications.freedesktop.org/basedir-spec: any other is ignored
-        return Path(data) / "plumbline"
-    try:
-        return Path.home() / ".local" / "share" / "plumbline"
-    except RuntimeError:
+    if not (data := of_user("XDG_DATA_HOME", ".local/share")):
         message = "this user has no home folder for records, sites and stacks"
-        raise PlumbError(message, "HOME is not set", "export PLUMB_HOME=FOLDER") from None
+        raise PlumbError(message, "HOME is not set", "export PLUMB_HOME=FOLDER")
+    return data / "plumbline"
+
+
+def of_user(variable: str, usual: str) -> Path | None:
+    """A folder of the user: that of XDG's ``variable``, else the ``usual`` one at home; None: this user has none.
+
+    https://specifications.freedesktop.org/basedir-spec: a relative one is ignored.
+    """
+    if (folder := os.environ.get(variable, "")).startswith("/"):
+        return Path(folder)
+    try:
+        return Path.home() / usual
+    except RuntimeError:
+        return None
 
 
 def configuration() -> Path:
     """A person's own file, for all checkouts: ``plumbline/config.yaml`` in the configuration folder (XDG)."""
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
-    home = os.environ.get("HOME", "/")
-    return Path(folder if folder.startswith("/") else f"{home}/.config") / "plumbline" / "config.yaml"
+    return (of_user("XDG_CONFIG_HOME", ".config") or Path("/")) / "plumbline" / "config.yaml"
 
 
 def build() -> Path:

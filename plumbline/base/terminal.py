@@ -181,9 +181,8 @@ def _painted(match: re.Match[str], colours: tuple[int, ...]) -> str:
 
 def coloured(stream: TextIO) -> bool:
     """Whether text on ``stream`` gets colours."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM", "dumb") != "dumb")
+    is_able = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return not os.environ.get("NO_COLOR") and (is_able or bool(os.environ.get("FORCE_COLOR")))
 
 
 def width() -> int | None:

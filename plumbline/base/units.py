@@ -6,6 +6,7 @@ Also lists of CPU and node numbers as people and the kernel write them.
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 import re
 import statistics
@@ -250,13 +251,9 @@ def time_left(done: Iterable[tuple[str, float]], waiting: Mapping[str, float], u
 
 def cpu_list(cpus: Iterable[int]) -> str:
     """CPU numbers as the kernel writes them, ``0-3,8``; ``none`` when there are none."""
-    runs: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if runs and cpu == runs[-1][1] + 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"
+    places = itertools.groupby(enumerate(sorted(set(cpus))), lambda pair: pair[1] - pair[0])
+    runs = ([cpu for _, cpu in run] for _, run in places)
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs) or "none"
 
 
 def cpu_ranges(text: str) -> list[range]:

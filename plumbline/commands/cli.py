@@ -10,7 +10,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
@@ -100,7 +100,8 @@ def main(argv: list[str] | None = None) -> int:
 def _run(words: Sequence[str]) -> int:
     bad_input = _bad_input(words, words)  # until the words are understood
     try:
-        with _written():
+        with contextlib.ExitStack() as at_end:  # also of an exit: at the end of Python a full disk goes unseen
+            at_end.callback(sys.stdout.flush)
             _restore_host()
             _refuse_ended(words)
             folders, words = _take_folders(words, bad_input)
@@ -144,15 +145,6 @@ def _run(words: Sequence[str]) -> int:
             sys.stdout.flush()
         except OSError:  # Python, which tries again at its end, would print a second message
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextlib.contextmanager
-def _written() -> Iterator[None]:
-    """Write out what the block printed, also before it exits: at the end of Python a full disk goes unseen."""
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
 
 
 def _restore_host() -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from plumbline import site
 from plumbline.commands import options
 from plumbline.commands.options import command, option
 from plumbline.stacks import manifest
 
-SHELLS = ("bash", "zsh", "fish")
 
-
-@command(option("shell", "shell of the completion code", choices=SHELLS))
+@command(option("shell", "shell of the completion code", choices=("bash", "zsh", "fish")))
 def run_completion(args: argparse.Namespace) -> int:
     """Print the code for the shell to run; returns 0."""
     import argcomplete  # here and below: the other commands do not need it
@@ -32,12 +30,8 @@ def complete(parser: argparse.ArgumentParser) -> None:
             for below in action.choices.values():
                 options.add_folders(below)
         if action.dest in known and action.choices is None:
-            action.completer = _completer(known[action.dest])  # type: ignore[attr-defined]
+            action.completer = lambda names=known[action.dest], **_: list(names())  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser)
-
-
-def _completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
-    return lambda **_: list(names())
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -211,7 +211,7 @@ def _live(args: argparse.Namespace) -> int:
 
 def _begin(args: argparse.Namespace) -> Path:
     """The folder of the gate, which is begun unless it is resumed."""
-    from plumbline.gate import commands, run, setup, sides
+    from plumbline.gate import commands, setup, sides
 
     if args.resume:
         if setup.GATE.peek(args.resume).terms.purpose == "neighbours":
@@ -233,11 +233,12 @@ def _begin(args: argparse.Namespace) -> Path:
         return commands.begin(spelled, terms, args.work, commands.figure_rule(args, "plumb gate"))
     application_file = model.named_or_here(args.application)
     stack = sides.base_stack(spelled, args.stack, application_file, say)
-    both = tuple(sides.resolve(role, getattr(args, role), stack, application_file) for role in run.SIDES)
-    where = (args.test, options.system(args), args.rules, args.common)
-    return setup.prepare(
-        setup.GateRequest((both[0], both[1]), terms, *where, folder=args.work, application=application_file), say
+    both = (
+        sides.resolve("baseline", args.baseline, stack, application_file),
+        sides.resolve("candidate", args.candidate, stack, application_file),
     )
+    where = (args.test, options.system(args), args.rules, args.common)
+    return setup.prepare(setup.GateRequest(both, terms, *where, folder=args.work, application=application_file), say)
 
 
 def _place(folder: Path) -> tuple[Partition, int]:

@@ -94,7 +94,7 @@ OUTLIERS = Table[Verdict](
         default=0.10,
     ),
     options.records(),
-    options.experiments(),
+    options.EXPERIMENTS,
     option("--figure", "only figures of this name, such as triad"),
     options.as_json("print JSON, one line per class"),
     rules=[
@@ -180,7 +180,7 @@ CHANGES = Table[Change](
 
 @command(
     options.records(site="site (default: the site of this host)"),
-    options.experiments(),
+    options.EXPERIMENTS,
     option("--min-sessions", "sessions required for a reference (default: 3)", type=int, default=3, metavar="N"),
     flag("--dry-run", "show the changes and write nothing"),
     options.as_json(),
@@ -266,7 +266,7 @@ MOST_SHORT, FEWEST = 20, 3
         "--persist", "smallest number of points that a change must last (default: 5)", type=int, default=5, metavar="N"
     ),
     options.records(),
-    options.experiments(),
+    options.EXPERIMENTS,
     flag("--confirm", "confirm the newest slowdown of each series by paired measurements"),
     option("--application", "with --confirm: plumb.yaml of the application to measure (default: the one here)"),
     option("--cause-minutes", f"after a confirmed change, {options.CAUSE}"),

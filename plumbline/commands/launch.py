@@ -70,15 +70,8 @@ def run_launch(args: argparse.Namespace) -> int:
 
 def read(file: Path) -> Variant:
     """The variant that ``file`` describes. Raises :class:`PlumbError` for a file that is unreadable or no variant."""
-    try:
-        document = schemas.parse_json(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PlumbError(
-            f"cannot read the variant: {error.strerror}", str(file), "give the path of its JSON description"
-        ) from error
-    except ValueError as error:
-        raise PlumbError(f"not JSON: {error}", str(file), "regenerate it") from error
-    return checked(document, str(file))
+    cures = ("give the path of its JSON description", "regenerate it")
+    return checked(schemas.read_json(file, "cannot read the variant", "not JSON", *cures), str(file))
 
 
 @command(

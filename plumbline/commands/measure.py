@@ -16,7 +16,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.table import table
 from plumbline.base.verdicts import EXIT
 from plumbline.commands import options
-from plumbline.commands.options import Actions, command, exclusive, flag, goes_without, only_with, option
+from plumbline.commands.options import Actions, command, exclusive, flag, goes_without, only_with, option, repeated
 from plumbline.gate import fastest
 from plumbline.judge.decide import too_coarse
 from plumbline.judge.pairs import measured
@@ -36,12 +36,7 @@ from plumbline.statistics.paired import PairedRule
     options.profile("run the tests with this tag (default: quick)"),
     option("--test", "only tests whose names match this regular expression from the start"),
     exclusive(
-        option(
-            "--node",
-            "run all jobs on this node; PARTITION=NODE for one partition; repeatable",
-            action="append",
-            default=[],
-        ),
+        repeated("--node", "run all jobs on this node; PARTITION=NODE for one partition; repeatable"),
         option("--turn", "run all jobs on the I-th of the first K usable nodes", metavar="I/K"),
     ),
     option("reframe", "options for ReFrame", nargs="*", metavar="-- REFRAME OPTION"),
@@ -57,18 +52,13 @@ def run_campaign(args: argparse.Namespace) -> int:
 
 @command(
     option("programs", "programs of plumb.yaml (default: all)", nargs="*", metavar="PROGRAM"),
-    option(
-        "--stack",
-        "build and run with this stack; repeatable (default: all stacks of the site)",
-        action="append",
-        default=[],
-    ),
+    repeated("--stack", "build and run with this stack; repeatable (default: all stacks of the site)"),
     option("--commit", "commit to measure (default: the working tree)"),
     option("--application", "plumb.yaml to use (default: the one here or in a folder above)"),
     option("--site", "site (default: the site of this host)"),
     option("--partition", "partition (default: all partitions of the site with the stacks)"),
     option("--launches", "launches per variant (default: as in plumb.yaml)", type=int, metavar="N"),
-    option("-S", "set a variable of the tests; repeatable", action="append", default=[], metavar="NAME=VALUE"),
+    repeated("-S", "set a variable of the tests; repeatable", metavar="NAME=VALUE"),
     flag("--any-mpi", "find the fastest stack for the programs, by gates between the stacks"),
     option("--minutes", "with --any-mpi: start no pair after M minutes"),
     rules=[
@@ -120,7 +110,7 @@ def _any_mpi(args: argparse.Namespace, file: Path) -> int:
     return max(status, EXIT["INVALID"]) if unbuilt else status
 
 
-@command(option("id", "id of the record, or a prefix of it"), options.trust())
+@command(option("id", "id of the record, or a prefix of it"), options.TRUST)
 def run_reproduce(args: argparse.Namespace) -> int:
     """Run it and print the differences and both sets of figures; 1 if the new record is not verified.
 

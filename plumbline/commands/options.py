@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from plumbline import schedulers
 from plumbline import site as sites
 from plumbline.base import files, paths, terminal
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, pattern_fault
 from plumbline.base.schemas.site import Partition
 from plumbline.records import outcome
 
@@ -49,10 +49,8 @@ def _of_site(text: str) -> str:
 
 
 def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from None
+    if fault := pattern_fault(text):
+        raise argparse.ArgumentTypeError(fault)
     return text
 
 
@@ -79,8 +77,8 @@ _count = _number(int, lambda value: value > 0, "is not a whole number above 0")
 #: 0.5 and more without % was meant in percent
 _fraction = _number(
     lambda text: float(text[:-1]) / 100 if text.endswith("%") else float(text) if float(text) < 0.5 else math.nan,
-    math.isfinite,
-    "is neither in percent nor a fraction below 0.5: write 2% or 0.02",
+    lambda value: 0 <= value < math.inf,
+    "is neither in percent nor a fraction from 0 to 0.5: write 2% or 0.02",
 )
 
 #: option -> the word for its value, and the type that reads it
@@ -89,9 +87,11 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--application": ("FILE", Path),
     "--campaign": ("ID", str),
     "--cause-minutes": ("M", _positive),
+    "--env": ("NAME=VALUE", str),
     "--facts": ("FOLDER", Path),
     "--figure": ("FIGURE", str),
     "--group": ("N", _count),
+    "--hostname": ("REGEX", _pattern),
     "--hosts": ("A,B", str),
     "--memory": ("POLICY", str),
     "--minutes": ("M", _positive),
@@ -261,10 +261,9 @@ def _add(parser: argparse._ActionsContainer, arguments: Iterable[Argument | Grou
             parser.add_argument(item.name, **item.settings)
             if item.endings:
                 parser.set_defaults(endings=item.endings)
-        elif item.title:
-            _add(parser.add_argument_group(item.title), item.arguments)
         else:
-            _add(parser.add_mutually_exclusive_group(), item.arguments)
+            below = parser.add_argument_group(item.title) if item.title else parser.add_mutually_exclusive_group()
+            _add(below, item.arguments)
 
 
 def check(rules: Iterable[Rule], parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
@@ -290,6 +289,11 @@ def option(name: str, text: str, **more: Any) -> Argument:
     """An argument with the help ``text``; one of :data:`VALUES` is read as it says."""
     metavar, read = VALUES.get(name, (None, None))
     return Argument(name, {"help": text, **({"type": read, "metavar": metavar} if read else {}), **more})
+
+
+def repeated(name: str, text: str, **more: Any) -> Argument:
+    """An option that may be there several times; its value is a list."""
+    return option(name, text, **{"action": "append", "default": [], **more})
 
 
 def flag(name: str, text: str, **more: Any) -> Argument:
@@ -320,8 +324,7 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
 def add_jobs(parser: argparse.ArgumentParser, default: Any = argparse.SUPPRESS) -> None:
     """``--scheduler-option``, which is read anywhere before ``--``, as the folders are."""
     text = "option of the scheduler for all jobs, such as --scheduler-option=--account=lab; repeatable"
-    jobs = option("--scheduler-option", text, action="append", metavar="OPTION", default=default)
-    _add(parser, [group("jobs", jobs)])
+    _add(parser, [group("jobs", repeated("--scheduler-option", text, metavar="OPTION", default=default))])
 
 
 def records(*names: str, **texts: str) -> Group:
@@ -330,9 +333,10 @@ def records(*names: str, **texts: str) -> Group:
     return group("selection of records", *chosen)
 
 
-def experiments() -> Argument:
-    """``--experiments``, of commands that leave out the records of experiments."""
-    return flag("--experiments", "include the records of experiments: gate, bisect, why, tune, lab (default: excluded)")
+#: of commands that leave out the records of experiments
+EXPERIMENTS = flag(
+    "--experiments", "include the records of experiments: gate, bisect, why, tune, lab (default: excluded)"
+)
 
 
 def better(of: str) -> Argument:
@@ -364,12 +368,10 @@ def profile(text: str, default: str | None = "quick") -> Argument:
     return option("--profile", text, choices=outcome.PROFILES, default=default)
 
 
-def trust() -> Argument:
-    """``--trust``, of commands that run the program of a record again."""
-    return flag(
-        "--trust",
-        "trust the records: run programs that were not built here, and load libraries that their variables name",
-    )
+#: of commands that run the program of a record again
+TRUST = flag(
+    "--trust", "trust the records: run programs that were not built here, and load libraries that their variables name"
+)
 
 
 def order(text: str = "") -> Argument:
@@ -389,8 +391,7 @@ def as_json(text: str = "print JSON, one line per row") -> Argument:
 
 def output(text: str, *endings: str) -> Argument:
     """``--output``, repeated: the ending of a file says its form. ``plumb`` checks them before the command begins."""
-    more = option("--output", f"{text} ({', '.join(endings)}; repeatable)", action="append", default=[])
-    return more._replace(endings=endings)
+    return repeated("--output", f"{text} ({', '.join(endings)}; repeatable)")._replace(endings=endings)
 
 
 def check_endings(args: argparse.Namespace) -> None:
@@ -501,14 +502,6 @@ def sites_of(args: argparse.Namespace) -> list[str]:
 def system(args: argparse.Namespace) -> str | None:
     """Site and partition as ReFrame takes them; None for the site that claims this host."""
     return f"{args.site or sites.here()}:{args.partition}" if args.partition else args.site
-
-
-def assignments(texts: Sequence[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
-    """The values of a repeated ``option`` by their names."""
-    for text in texts:
-        if text.find("=") < 1:
-            raise PlumbError(f"'{text}' is not {form}", option, f"write {option} {form}")
-    return dict(text.split("=", 1) for text in texts)
 
 
 def names_of(text: str | None) -> list[str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections.abc import Sequence
 
 import msgspec
 
 from plumbline.base import paths, terminal
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError, pattern_fault, suggest
 from plumbline.base.extensions import Extension
 from plumbline.base.units import counted
 from plumbline.commands import options
@@ -68,12 +67,10 @@ def _pivot(words: Sequence[str], records: Sequence[AnyRecord]) -> pivot.Pivot:
     if wrong or "rows" not in parts or "columns" not in parts:
         message = f"'{wrong}' is not part of a table" if wrong else "a table has rows and columns"
         raise PlumbError(message, "plumb list --table", "rows=placement columns=figure")
-    try:
-        items = pivot.measured(records, parts.get("figures", ".*"))
-    except re.error as error:
-        raise PlumbError(
-            f"'{parts['figures']}' is not a regular expression: {error}", "plumb list --table figures="
-        ) from None
+    figures = parts.get("figures", ".*")
+    if fault := pattern_fault(figures):
+        raise PlumbError(fault, "plumb list --table figures=")
+    items = pivot.measured(records, figures)
     known = {name for item in items for name in (*item.parameters, *item.others)}
     rows, columns = (dict.fromkeys(options.names_of(parts[part]), ()) for part in ("rows", "columns"))
     missing = next((name for name in (*rows, *columns) if name not in known), None)

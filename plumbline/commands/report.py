@@ -30,7 +30,7 @@ from plumbline.show.report import data
     flag("--hybrid", "compare the best hybrid code with the best pure MPI code, in the newest campaign with both"),
     option("--application", "with --hybrid: plumb.yaml of the programs (default: the one here or in a folder above)"),
     options.records(),
-    options.experiments(),
+    options.EXPERIMENTS,
     flag("--all-figures", "compare all figures of each test (default: the first)"),
     options.as_json("print the whole comparison as JSON"),
     options.output("write the comparison to a file", *forms.FORMS),
@@ -109,7 +109,7 @@ def _hybrid(args: argparse.Namespace) -> int:
 @command(
     option("--output", "HTML file to write (default: results/SITE/report.html)"),
     options.profile("report the newest complete campaign of this profile (default: of either)", default=None),
-    options.experiments(),
+    options.EXPERIMENTS,
     options.records(
         *("site", "campaign", "since", "until"),
         site="site (default: the only site with records)",

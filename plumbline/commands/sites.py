@@ -15,7 +15,7 @@ from pathlib import Path
 
 from plumbline import schedulers, site, stacks
 from plumbline.base import files, group, paths, terminal, units
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, assignments
 from plumbline.base.extensions import Extension
 from plumbline.base.table import table
 from plumbline.commands import options
@@ -28,7 +28,6 @@ from plumbline.judge.references import References
 from plumbline.measure import ceilings
 from plumbline.records.model import document
 from plumbline.schedulers import Node, names
-from plumbline.schedulers.names import expand
 from plumbline.site import write
 from plumbline.site.nodes import collection, compare, findings
 from plumbline.site.nodes.findings import ORDER, NodeFinding
@@ -43,33 +42,23 @@ SETUP_S = {"stack": 25.0, "ceilings": 66.0}
     option("--partition", "partition of this host (default: default)", default="default"),
     options.scheduler(),
     option("--description", "description of the site, in one line", default="", metavar="TEXT"),
-    option("--access", "scheduler option of every job; repeatable", action="append", default=[]),
+    options.repeated("--access", "scheduler option of every job; repeatable"),
     option("--nodes", "maximum number of nodes per test"),
     option(
         "--launcher", "launcher of ranks in a job (default: mpirun)", choices=("mpirun", *schedulers.RANK_LAUNCHERS)
     ),
     *(
-        option(
-            f"--{name}-mpi", f"{name} --mpi=TYPE for an MPI family", action="append", default=[], metavar="FAMILY=TYPE"
-        )
+        options.repeated(f"--{name}-mpi", f"{name} --mpi=TYPE for an MPI family", metavar="FAMILY=TYPE")
         for name in schedulers.RANK_LAUNCHERS
     ),
-    option(
-        "--env", "environment variable of every launch; repeatable", action="append", default=[], metavar="NAME=VALUE"
-    ),
-    option("--hosts", "names of the nodes, for a scheduler without a node list", action="append", default=[]),
+    options.repeated("--env", "environment variable of every launch; repeatable"),
+    options.repeated("--hosts", "names of the nodes, for a scheduler without a node list"),
     option("--max-pending", "maximum pending time of a job in seconds", type=int, metavar="S"),
     option("--max-job", "maximum run time of a job in seconds (default: the scheduler's limit)", type=int, metavar="S"),
     option("--offer", "stacks of the partition (default: all installed ones)", metavar="A,B"),
     option("--offer-also", "add these stacks to an existing partition", metavar="A,B"),
     option("--facts", "read topology and facts of the nodes from this folder (plumb nodes facts)"),
-    option(
-        "--hostname",
-        "login hosts of the site; repeatable (default: this host)",
-        action="append",
-        default=[],
-        metavar="REGEX",
-    ),
+    options.repeated("--hostname", "login hosts of the site; repeatable (default: this host)"),
     flag("--recapture", "capture the topology again"),
     flag("--dry-run", "show the changes and write nothing"),
     help="write the site folder of this host, or complete an existing one",
@@ -80,11 +69,6 @@ def _site_init(args: argparse.Namespace) -> int:
             raise PlumbError(
                 f"'{value}' cannot be a name", f"plumb site init {name}", "use letters, digits, '_' and '-'"
             )
-    for pattern in args.hostname:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise PlumbError(f"{pattern!r} is not a regular expression: {error}", "--hostname", "correct it") from None
     scheduler = schedulers.named(args.scheduler)
     request = write.SiteRequest(
         name=args.site,
@@ -98,11 +82,13 @@ def _site_init(args: argparse.Namespace) -> int:
         keys={
             "launcher": args.launcher,
             **{
-                f"{name}_mpi": options.assignments(getattr(args, f"{name}_mpi"), f"--{name}-mpi", "FAMILY=TYPE")
+                f"{name}_mpi": assignments(
+                    getattr(args, f"{name}_mpi"), f"--{name}-mpi", f"write --{name}-mpi FAMILY=TYPE", "FAMILY=TYPE"
+                )
                 for name in schedulers.RANK_LAUNCHERS
             },
-            "environment": options.assignments(args.env, "--env"),
-            "hosts": [name for text in args.hosts for name in expand(text, "--hosts")] or None,
+            "environment": assignments(args.env, "--env", "write --env NAME=VALUE"),
+            "hosts": _expanded(args.hosts, "--hosts") or None,
             "max_pending_s": args.max_pending,
             "max_job_s": args.max_job or scheduler.longest_job(scheduler.queue(None, args.access)),
         },
@@ -187,13 +173,13 @@ run_site = Actions({"init": _site_init, "list": _site_list, "check": _site_check
 OF_SCHEDULER = (
     options.scheduler(None),
     option("--partition", "partition or queue of the scheduler, unless an --access option names it"),
-    option("--access", "scheduler option; repeatable", action="append", default=[]),
-    option("--hosts", f"hosts of scheduler {schedulers.REMOTE.name}", action="append", default=[]),
+    options.repeated("--access", "scheduler option; repeatable"),
+    options.repeated("--hosts", f"hosts of scheduler {schedulers.REMOTE.name}"),
 )
 #: arguments of what changes nodes
 OF_NODES = (
     options.scheduler(None),
-    option("--node", "node, or nodes such as node[1-4]; repeatable", action="append", required=True),
+    options.repeated("--node", "node, or nodes such as node[1-4]; repeatable", required=True),
 )
 
 
@@ -221,7 +207,7 @@ def _take_from_site(args: argparse.Namespace) -> None:
     option("--site", "add your own options (config.yaml) for jobs of this site, which need not be there yet"),
     exclusive(
         option("--nodes", "any N nodes (default: all usable nodes)"),
-        option("--node", "node, or nodes such as node[1-4]; repeatable", action="append", default=[]),
+        options.repeated("--node", "node, or nodes such as node[1-4]; repeatable"),
     ),
     option("--python", "Python 3.6 or newer on the nodes (default: python3)", default="python3", metavar="PROGRAM"),
     option("--time-limit", "give up after S seconds (default: 900)", default=900),
@@ -232,11 +218,11 @@ def _node_facts(args: argparse.Namespace) -> int:
     queue = _queue(args)
     if args.python.startswith("-"):
         raise PlumbError(f"{args.python!r} is not a program", "--python", "give the name or path of Python")
-    chosen = [name for text in args.node for name in names.expand(text, "--node")]
+    chosen = _expanded(args.node, "--node")
     passed: list[Node] = []
     scheduler = schedulers.named(args.scheduler)
     if not scheduler.has_jobs and not scheduler.is_one_host:
-        chosen = chosen or _hosts(args)[: args.nodes]
+        chosen = chosen or _expanded(args.hosts, "--hosts")[: args.nodes]
         if not chosen:
             raise PlumbError(f"scheduler {scheduler.name} needs hosts", "plumb nodes facts", "give --hosts A,B")
     elif not chosen and args.nodes is None and scheduler.has_jobs:
@@ -274,7 +260,8 @@ def _node_facts(args: argparse.Namespace) -> int:
 )
 def _node_states(args: argparse.Namespace) -> int:
     _take_from_site(args)
-    nodes = schedulers.nodes(schedulers.named(args.scheduler), _queue(args), _hosts(args), _access(args))
+    hosts = _expanded(args.hosts, "--hosts")
+    nodes = schedulers.nodes(schedulers.named(args.scheduler), _queue(args), hosts, _access(args))
     if args.json:
         print(json.dumps([asdict(node) for node in nodes], indent=1))
         return 0
@@ -336,7 +323,7 @@ def _compare_with_scheduler(args: argparse.Namespace, facts: collection.Facts) -
 def _change_nodes(args: argparse.Namespace) -> int:
     _take_from_site(args)
     scheduler = schedulers.named(args.scheduler)
-    for node in (name for text in args.node for name in names.expand(text, "--node")):
+    for node in _expanded(args.node, "--node"):
         message = scheduler.resume(node) if args.action == "resume" else scheduler.drain(node, args.reason)
         print(message or f"{node} is left as it is")
     return 0
@@ -354,8 +341,9 @@ def _access(args: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys([*args.access, *added]))
 
 
-def _hosts(args: argparse.Namespace) -> list[str]:
-    return [name for text in args.hosts for name in names.expand(text, "--hosts")]
+def _expanded(texts: Iterable[str], option: str) -> list[str]:
+    """The names of ``texts`` such as ``node[1-4]``, the values of a repeated ``option``."""
+    return [name for text in texts for name in names.expand(text, option)]
 
 
 run_nodes = Actions(
@@ -468,7 +456,7 @@ SITE, PARTITION = "local", "default"
 
 
 @command(
-    option("--stack", "stack to install; repeatable (default: all of plumb stack names)", action="append", default=[]),
+    options.repeated("--stack", "stack to install; repeatable (default: all of plumb stack names)"),
     flag("--no-ceilings", "skip measuring the ceilings (later: plumb site measure)"),
 )
 def run_setup(args: argparse.Namespace) -> int:

@@ -13,11 +13,11 @@ from typing import Any
 
 from plumbline import stacks
 from plumbline.base import files, paths, terminal, units
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError, assignments, suggest
 from plumbline.base.extensions import Extension
 from plumbline.base.table import table
 from plumbline.commands import options
-from plumbline.commands.options import Actions, Command, command, flag, group, only_with, option
+from plumbline.commands.options import Actions, Command, command, flag, group, only_with, option, repeated
 from plumbline.stacks import adopt, archive, engines, kernels, manifest, pack, tuned, wheel
 from plumbline.stacks.manifest import Manifest
 
@@ -205,7 +205,7 @@ def _check(args: argparse.Namespace) -> int:
         option("--osu", "folder with OSU's programs", type=Path, metavar="FOLDER"),
         option("--imb", "folder with IMB's programs", type=Path, metavar="FOLDER"),
         option("--stream", "program STREAM (default: compiled with gcc)", type=Path, metavar="FILE"),
-        option("--env", "variable that the programs need", action="append", default=[], metavar="NAME=VALUE"),
+        repeated("--env", "variable that the programs need"),
     ),
     help="take an MPI library and benchmarks that are installed as a stack",
 )
@@ -214,7 +214,7 @@ def _adopt(args: argparse.Namespace) -> int:
     named = {part: Path(shutil.which(word) or word).absolute() for part, word in words.items()}
     if absent := next((file for file in named.values() if not file.exists()), None):
         raise PlumbError("no such file or folder", str(absent), "name one that is there")
-    described, rows = adopt.describe(args.places, named, options.assignments(args.env, "--env"))
+    described, rows = adopt.describe(args.places, named, assignments(args.env, "--env", "write --env NAME=VALUE"))
     name = args.called or f"{described.mpi.family}-{described.mpi.version}"
     if not _NAME.fullmatch(name):
         raise PlumbError(f"'{name}' cannot be the name of a stack", "plumb stack adopt", "--as NAME")

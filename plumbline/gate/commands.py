@@ -73,18 +73,21 @@ def figure_rule(args: argparse.Namespace, command: str) -> FigureRule:
 
 def begin(
     both: tuple[str, str], terms: Terms, folder: Path | None, rule: FigureRule,
-    points: Mapping[str, tuple[str, str]] | None = None,
+    points: Mapping[str, tuple[str, str]] | None = None, where: str = "plumb gate --{}",
 ) -> Path:  # fmt: skip
     """Begin a gate of two commands, of which ``rule`` reads the figure, and measure nothing; returns its folder.
 
-    ``points`` are the commands of both sides at the points of a curve, by name; none: ``both`` as they are. Raises
-    :class:`PlumbError` for a side that is no command, and for a program that is not there.
+    ``points`` are the commands of both sides at the points of a curve, by name; none: ``both`` as they are. ``where``
+    names a side in errors. Raises :class:`PlumbError` for a side that is no command, and for a program that is not
+    there.
     """
     name, figure = store.new_session(), TIME if rule.wall else "figure"
     context = {"rules": msgspec.to_builtins(Rules(figures={figure: rule})), "folder": str(Path.cwd())}
     couples = []
     for point, commands in (points or {"": both}).items():
-        each = [_variant(*side, context, figure) for side in zip(("baseline", "candidate"), commands, strict=True)]
+        each = [
+            _variant(*side, context, figure, where) for side in zip(("baseline", "candidate"), commands, strict=True)
+        ]
         test = each[1].test
         settled = [rules.settle(item, [], "", terms.rule) for item in each]
         couples.append([structs.replace(item, test=test, name=f"{test} {point}".strip()) for item in settled])
@@ -94,8 +97,8 @@ def begin(
     return folder
 
 
-def _variant(role: str, spelling: str, context: dict[str, Any], figure: str) -> Variant:
-    where = f"plumb gate --{role}"
+def _variant(role: str, spelling: str, context: dict[str, Any], figure: str, where: str) -> Variant:
+    where = where.format(role)
     named = sides.parsed(spelling, where)
     if KIND not in named:
         raise PlumbError(
@@ -153,7 +156,7 @@ class CommandBench(GateBench):
             around = processes.preloaded(around, witness)
         else:
             placed = ["--placement", plan.placement, "--threads", str(plan.threads), "--memory", plan.memory]
-            placed += ["--barrier", str(part.barrier)] if part and part.others else []
+            placed += ["--barrier", str(part.barrier)] if part and part.barrier else []
             words = [str(paths.binder()), *placed, "--witness", str(witness), "--", *words]
         others = part.others if part else frozenset[int]()
         with contextlib.nullcontext(list[str]()) if others else hosts.turn() as remarks:

@@ -18,7 +18,7 @@ from plumbline import site
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
-from plumbline.gate import live, rules, run, setup, sides
+from plumbline.gate import live, run, setup, sides
 from plumbline.gate.sides import KERNELS, Side
 from plumbline.judge.decide import Verdict
 from plumbline.judge.history import Followed
@@ -106,8 +106,7 @@ class Confirmer:
         variant = prepare.variant_again(bad, both[0].code is not None, AGAIN)
         key = (both[0].measured, both[1].measured, variant.name)
         if key not in self.seen:
-            settled = rules.settle(variant, [], "", self.rule)
-            couple = [structs.replace(settled, stack=side.measured) for side in both]
+            couple = [structs.replace(variant, stack=side.measured) for side in both]
             self.seen[key] = self.measure(both, couple, self.rule).verdicts
         return self.seen[key]
 
@@ -227,14 +226,14 @@ def measure_here(say: Say, application: Path | None) -> Measure:
             terms, file = setup.Terms(rule, purpose="history"), applications.here(application)
             request = setup.GateRequest(both, terms, application=file, variant=couple[0].name, imposed=True)
             return run.resume(setup.prepare(request, say), live.Stop(), say)
-        name = store.new_session()
         for side in both:
             sides.install_side(side)
         old, new = (side.measured for side in both)
         repeat = ("plumb", "gate", "--baseline", old, "--candidate", new, "--test", couple[0].test)
         terms = setup.Terms(rule, command=repeat, purpose="history")
-        begun = setup.Session(name, old, new, [couple], terms, circumstances(sorted({old, new})))
-        setup.GATE.begin(folder := paths.build() / "gate" / name, begun)
+        name = store.new_session()
+        folder = paths.build() / "gate" / name
+        setup.begun_for(folder, name, (old, new), [couple], terms, circumstances(sorted({old, new})))
         return run.resume(folder, live.Stop(), say)
 
     return in_pairs

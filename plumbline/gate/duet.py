@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,6 @@ from plumbline.host.machine import Cpus
 from plumbline.judge import slowing
 from plumbline.judge.slowing import IN_TURN
 from plumbline.launch import hosts
-from plumbline.launch.prepare import Prepared
 from plumbline.measure.session import Say
 from plumbline.parsers.measurement import Measurement, step_of
 from plumbline.records.launch import Disturbance, Launch
@@ -89,7 +88,8 @@ class Duet:
         """One launch of each side of ``places``, on the half that it names; of a single one alone."""
         jobs = [self.benches[half].jobs[2 * contest.position + side] for side, half in places.items()]
         ends, starts, is_duet = socket.socketpair(), list[tuple[Callable[[], Launch], Cpus]](), len(jobs) > 1
-        barrier = barrier_of(self.folder, jobs)
+        if barrier := self.folder / "barrier" if is_duet else None:
+            barrier.write_bytes(struct.pack("=II", sum(len(job.record.plan.ranks) for job in jobs), 0))
         for (side, half), job, end in zip(places.items(), jobs, ends, strict=False):
             others = frozenset(self.halves[1 - half] if is_duet else ())
             job.part = hosts.Part(self.halves[half], others, partial(_meet, end) if is_duet else None, barrier)
@@ -101,13 +101,6 @@ class Duet:
             launch.remarks += remarks
             prove(launch, self.halves[half], next((each for each in launches if each is not launch), None))
         return launches
-
-
-def barrier_of(folder: Path, jobs: Iterable[Prepared]) -> Path:
-    """The file in ``folder`` at which the ranks of all ``jobs`` meet."""
-    file = folder / "barrier"
-    file.write_bytes(struct.pack("=II", sum(len(job.record.plan.ranks) for job in jobs), 0))
-    return file
 
 
 def bound(starts: Sequence[tuple[Callable[[], Launch], Cpus]], ends: Sequence[socket.socket] = ()) -> list[Launch]:
@@ -172,7 +165,7 @@ def prove(launch: Launch, cpus: Cpus, partner: Launch | None) -> None:
         launch.reasons.append(f"no witness shows when and where it ran: {IN_TURN}")
     for rank in launch.ranks:
         if outside := {cpu for thread in rank.threads for cpu in thread.affinity} - set(cpus):
-            launch.reasons.append(f"a thread could run on CPUs {cpu_list(outside)}, its half is {cpu_list(cpus)}")
+            launch.reasons.append(f"a thread could run on CPUs {cpu_list(outside)}, its part is {cpu_list(cpus)}")
     launch.verified = not launch.reasons
     if partner:  # the node's counters do not tell the sides apart
         launch.energy_j = launch.gpu_energy_j = None

@@ -85,12 +85,12 @@ def gates(file: Path, tests: str, system: str | None, rule: PairedRule, minutes:
     end = time.monotonic() + 60 * minutes if minutes else None
 
     def compare(first: str, second: str) -> Sequence[Verdict]:
-        both = tuple(
-            sides.resolve(role, f"stack:{name}", None, file)
-            for role, name in zip(run.SIDES, (first, second), strict=True)
+        both = (
+            sides.resolve("baseline", f"stack:{first}", None, file),
+            sides.resolve("candidate", f"stack:{second}", None, file),
         )
         request = setup.GateRequest(
-            (both[0], both[1]), setup.Terms(rule, purpose="run"), tests, system, common=True, application=file
+            both, setup.Terms(rule, purpose="run"), tests, system, common=True, application=file
         )
         folder = setup.prepare(request, say)
         jobs.refuse(setup.partition_of(setup.GATE.peek(folder)), "plumb run --any-mpi")

@@ -38,17 +38,19 @@ class Progress:
         self.figure_width = max(map(len, names), default=0)
         self.figures = len(names)
         self.decided = {item.position: _decided(item.figure_states()) for item in contests}
-        self.pairs, self.seconds = 0, 0.0
         self.took: list[tuple[str, float]] = []
         self.is_warned = False
+
+    @property
+    def seconds(self) -> float:
+        """The time of all pairs so far."""
+        return sum(seconds for _, seconds in self.took)
 
     def line(
         self, contest: Contest, figures: list[FigureState], done: int, repeated: bool, seconds: float
     ) -> tuple[str, str]:
         """The line of one pair, which took ``seconds``: number and time left; and with variant and state of figures."""
         self.decided[contest.position] = _decided(figures)
-        self.pairs += 1
-        self.seconds += seconds
         self.took.append((str(contest.position), seconds))
         *cells, last = [self._figure(figure) for figure in figures]
         cells.append(f"{last.rstrip()}{self._again(contest) if repeated else ''}")
@@ -64,9 +66,9 @@ class Progress:
 
     def warning(self) -> str:
         """Once, when some pairs tell how long they take: that the time is too short for a verdict of every figure."""
-        short = [max(0, self.stop.least - item.kept) for item in self.contests if self._is_open(item)]
-        need = sum(short) * self.seconds / max(self.pairs, 1)
-        if self.is_warned or self.pairs < min(SOME, len(self.contests)) or need <= self.most_s - self.seconds:
+        short = sum(max(0, self.stop.least - item.kept) for item in self.contests if self._is_open(item))
+        need = short * self.seconds / max(len(self.took), 1)
+        if self.is_warned or len(self.took) < min(SOME, len(self.contests)) or need <= self.most_s - self.seconds:
             return ""
         self.is_warned = True
         return (

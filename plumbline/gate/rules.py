@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from plumbline import site
 from plumbline.base import schemas
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, pattern_fault
 from plumbline.records.variant import Variant, WantedFigure
 from plumbline.statistics.paired import PairedRule
 
@@ -64,12 +64,8 @@ def load(rules_file: Path | None, name: str) -> tuple[list[Entry], str]:
         if entry.tolerance is UNSET and entry.must_detect is UNSET:
             raise PlumbError(f"rule {position} has no margin", str(file), "give tolerance, must_detect or both")
         for pattern in (entry.test, entry.variant, entry.figure):
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise PlumbError(
-                    f"rule {position}: '{pattern}' is not a regular expression: {error}", str(file), "correct it"
-                ) from error
+            if fault := pattern_fault(pattern):
+                raise PlumbError(f"rule {position}: {fault}", str(file), "correct it")
     return entries, str(file)
 
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from plumbline import site
 from plumbline.base import paths
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError, require
 from plumbline.base.schemas.site import Partition
 from plumbline.gate import rules, sides, variants
 from plumbline.launch.prepare import settings_of
@@ -169,8 +169,7 @@ def offers(
 def _with_figure(name: str, couples: list[list[Variant]]) -> list[list[Variant]]:
     """The couples with the figure that is asked for alone; raises :class:`PlumbError` where there is none."""
     names = {figure.name for couple in couples for figure in couple[0].figures if not figure.optional}
-    if name not in names:
-        raise PlumbError(f"no figure '{name}'", "--figure", suggest(name, sorted(names)))
+    require(name, sorted(names), f"no figure '{name}'", "--figure")
     kept = [
         [
             structs.replace(variant, figures=[figure for figure in variant.figures if figure.name == name])

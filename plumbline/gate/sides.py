@@ -19,7 +19,7 @@ from msgspec import structs
 
 from plumbline import stacks
 from plumbline.base import files, git, paths
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, assignments
 from plumbline.measure.application import model
 from plumbline.measure.application.model import Source, Variables
 from plumbline.measure.reframe.campaign import first_stack
@@ -164,7 +164,7 @@ def resolve(role: str, spelling: str, stack: str | None, file: Path | None = Non
         raise PlumbError("variables of a build need a plumb.yaml with a build", where, "variable:NAME=VALUE")
     if file is None:
         return Side(role, stack, commit, differing, spelling, install=makes)
-    variables = tuple(_assigned(named, "build", where).items())
+    variables = tuple(assignments(named.get("build", ()), f"{where} build", "build:NAME=VALUE").items())
     code = model.code_of_commit(file, commit, variables) if commit else model.present_code(file, variables)
     return Side(role, stack, None, differing, spelling, code, makes)
 
@@ -220,21 +220,10 @@ def changes(named: Mapping[str, list[str]], has_application: bool, where: str) -
         placement=single.get("placement"),
         memory=single.get("memory"),
         threads=int(threads) if threads else None,
-        settings=_assigned(named, "setting", where),
-        variables=_assigned(named, "variable", where),
+        settings=assignments(named.get("setting", ()), f"{where} setting", "setting:NAME=VALUE"),
+        variables=assignments(named.get("variable", ()), f"{where} variable", "variable:NAME=VALUE"),
         program=program,
     )
-
-
-def _assigned(named: Mapping[str, list[str]], kind: str, where: str) -> dict[str, str]:
-    """``NAME=VALUE`` of each value of ``kind``."""
-    assigned = {}
-    for text in named.get(kind, ()):
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise PlumbError(f"'{text}' is not NAME=VALUE", f"{where} {kind}", f"{kind}:NAME=VALUE")
-        assigned[name] = value
-    return assigned
 
 
 def install_side(side: Side, build: Build | None = None) -> Manifest:

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from types import MappingProxyType
 from plumbline import site
 from plumbline.base import files, paths, programs
 from plumbline.base.errors import PlumbError
+from plumbline.measure.application import model
 from plumbline.measure.application.model import Source
 from plumbline.measure.reframe import campaign, cases, settings
 from plumbline.measure.reframe.campaign import prepared
@@ -74,6 +75,17 @@ def of_application(
 ) -> Listing:
     """The variants of ``stack`` of the application of ``file``, which is built in a ``state`` of its code."""
     return list_variants([stack], test, system, folder, prepared(file, state, [stack], folder, say, test))
+
+
+def of_names(
+    file: Path | None, names: Sequence[str], stack: str, system: str | None, folder: Path, say: Callable[[str], None]
+) -> dict[str, Variant]:
+    """The variants on ``stack`` of programs of ``file``, as its code is now; without it, of tests with such names."""
+    if file:
+        test = model.load(file).tests(names, file)
+        return of_application(file, model.present_code(file), stack, test, system, folder, say).of(stack)
+    say("variants: a dry run of ReFrame")
+    return list_variants([stack], "|".join(names), system, folder).of(stack)
 
 
 def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType({})) -> Listing:

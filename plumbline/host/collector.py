@@ -34,10 +34,12 @@ CPUS = "sys/devices/system/cpu"
 FIRMWARE = ("sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name")
 #: flag of /proc/cpuinfo -> bits of a vector register, widest first; SVE's width is not a flag, so it gives no fact
 VECTORS = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("sve", None), ("asimd", 128))
-#: flags that a record names
+#: vector instructions that compilers make use of by themselves
 SIMD = {
-    *("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "avx512_bf16"),
-    *("asimd", "sve", "sve2"),
+    *("sse2", "sse4_2", "avx", "avx2", "avx_vnni", "fma", "fma4", "xop", "avx512f", "avx512cd", "avx512dq"),
+    *("avx512bw", "avx512vl", "avx512ifma", "avx512vbmi", "avx512_bf16", "avx512_bitalg", "avx512_fp16"),
+    *("avx512_vbmi2", "avx512_vnni", "avx512_vpopcntdq"),
+    *("asimd", "asimddp", "asimdhp", "asimdrdm", "bf16", "i8mm", "sve", "sve2"),
 }
 #: lines of ``scontrol show config`` that decide where a job's processes may run
 SLURM = ("TaskPlugin", "TaskPluginParam", "SelectType", "SelectTypeParameters", "ProctrackType", "MpiDefault")
@@ -329,12 +331,11 @@ class Node:
         nodes = []
         for folder in self.reader.names("sys/devices/system/node", "node[0-9]*"):
             size = self.reader.memory(folder + "/meminfo")
-            distances = (self.reader.text(folder + "/distance") or "").split()
             nodes.append({
                 "node": int(folder.rsplit("node", 1)[1]),
                 "cpus": self.reader.text(folder + "/cpulist") or "",
                 "memory_mib": None if size is None else size >> 20,
-                "distances": [int(word) for word in distances],
+                "distances": [int(word) for word in (self.reader.text(folder + "/distance") or "").split()],
             })  # fmt: skip
         if not nodes:
             self.missing["numa"] = "/sys/devices/system/node: no NUMA node is listed"
@@ -347,43 +348,41 @@ class Node:
 
     def nics(self) -> List[Dict[str, Any]]:
         """Network interfaces but the loopback; ``physical`` ones have a device below them."""
-        interfaces = []
-        for folder in self.reader.names("sys/class/net"):
-            if folder.endswith("/lo") or not (self.reader.root / folder).is_dir():
-                continue
-            device = self.reader.root / folder / "device"
-            driver = device / "driver"
-            speed = self.reader.number(folder + "/speed")
-            interfaces.append({
-                "name": folder.rsplit("/", 1)[1],
-                "physical": device.exists(),
-                "driver": driver.resolve().name if driver.is_symlink() else None,
-                "speed_mbit": speed if speed and speed > 0 else None,
-                "state": self.reader.text(folder + "/operstate"),
-                "numa": self.numa_node(folder + "/device"),
-            })  # fmt: skip
-        return interfaces
+        folders = [folder for folder in self.reader.names("sys/class/net") if not folder.endswith("/lo")]
+        return [self._nic(folder) for folder in folders if (self.reader.root / folder).is_dir()]
+
+    def _nic(self, folder: str) -> Dict[str, Any]:
+        device, speed = self.reader.root / folder / "device", self.reader.number(folder + "/speed")
+        driver = device / "driver"
+        return {
+            "name": folder.rsplit("/", 1)[1],
+            "physical": device.exists(),
+            "driver": driver.resolve().name if driver.is_symlink() else None,
+            "speed_mbit": speed if speed and speed > 0 else None,
+            "state": self.reader.text(folder + "/operstate"),
+            "numa": self.numa_node(folder + "/device"),
+        }
 
     def hcas(self) -> List[Dict[str, Any]]:
         """InfiniBand, RoCE and Omni-Path adapters with their ports."""
-        adapters = []
-        for folder in self.reader.names("sys/class/infiniband"):
-            ports = []
-            for port in self.reader.names(folder + "/ports", "[0-9]*"):
-                rate = _first(r"\A([\d.]+) Gb/sec", self.reader.text(port + "/rate"))  # such as 100 Gb/sec (4X EDR)
-                ports.append({
-                    "port": int(port.rsplit("/", 1)[1]),
-                    "state": (self.reader.text(port + "/state") or "").split(": ")[-1] or None,
-                    "rate_gbit": rate and float(rate),
-                    "link_layer": self.reader.text(port + "/link_layer"),
-                })  # fmt: skip
-            adapters.append({
+        return [
+            {
                 "name": folder.rsplit("/", 1)[1],
                 "type": self.reader.text(folder + "/hca_type"),
                 "numa": self.numa_node(folder + "/device"),
-                "ports": ports,
-            })  # fmt: skip
-        return adapters
+                "ports": [self._port(port) for port in self.reader.names(folder + "/ports", "[0-9]*")],
+            }
+            for folder in self.reader.names("sys/class/infiniband")
+        ]
+
+    def _port(self, folder: str) -> Dict[str, Any]:
+        rate = _first(r"\A([\d.]+) Gb/sec", self.reader.text(folder + "/rate"))  # such as 100 Gb/sec (4X EDR)
+        return {
+            "port": int(folder.rsplit("/", 1)[1]),
+            "state": (self.reader.text(folder + "/state") or "").split(": ")[-1] or None,
+            "rate_gbit": rate and float(rate),
+            "link_layer": self.reader.text(folder + "/link_layer"),
+        }
 
     def gpus(self) -> List[Dict[str, Any]]:
         """PCI display and 3D controllers (class 0x03…)."""
@@ -404,12 +403,13 @@ class Node:
 
     def gpu_driver(self) -> Optional[str]:
         """Name and version of the kernel's module for GPUs; None where none with a version of its own is loaded."""
-        for module in ("nvidia", "amdgpu"):
-            version = self.reader.text("sys/module/" + module + "/version")
-            if version:
-                return module + " " + version
-        version = _first(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", self.reader.text("proc/driver/nvidia/version"))
-        return "nvidia " + version if version else None
+        text = self.reader.text
+        versions = (
+            ("nvidia", text("sys/module/nvidia/version")),
+            ("amdgpu", text("sys/module/amdgpu/version")),
+            ("nvidia", _first(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", text("proc/driver/nvidia/version"))),
+        )
+        return next((module + " " + version for module, version in versions if version), None)
 
     def knobs(self) -> Dict[str, Any]:
         """Settings of the kernel that change figures."""

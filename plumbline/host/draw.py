@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -40,15 +39,16 @@ def draw(
     description in the title.
     """
     machine = machines.load(topology)
-    machine = replace(machine, name=name or machine.name)
-    labels = _labels(plan) if plan else {}
-    cell = 1 + max(len(text) for text in [*map(str, machine.cpus), *labels.values()])
-    counts = [counted(len(machine.packages), "socket"), counted(len(machine.numa_nodes), "NUMA node")]
-    counts += [_cpu_count(machine, machine.cpus), f"last-level caches {human_bytes(machine.last_level_cache_bytes)}"]
-    lines = _wrap(f"{machine.name}: " + ", ".join(counts))
+    ranks = labels(plan) if plan else {}
+    cell = 1 + max(len(text) for text in [*map(str, machine.cpus), *ranks.values()])
+    counts = [
+        *(counted(len(machine.packages), "socket"), counted(len(machine.numa_nodes), "NUMA node")),
+        *(_cpu_count(machine, machine.cpus), f"last-level caches {human_bytes(machine.last_level_cache_bytes)}"),
+    ]
+    lines = _wrap(f"{name or machine.name}: " + ", ".join(counts))
     for package in machine.packages:
         lines += _heading(f"socket {package.index}, {_cpu_count(machine, package.cpus)}")
-        lines += _inside(machine, package.cpus, labels, cell)
+        lines += _inside(machine, package.cpus, ranks, cell)
     if away := [f"  {_node(node)}, no CPU of its own" for node in machine.numa_nodes if not node.cpus]:
         lines += [*_heading("no socket"), *away]
     lines += [*_caches(machine)] if caches else []
@@ -102,8 +102,8 @@ def _inside(machine: Machine, cpus: Cpus, labels: Labels, cell: int) -> Iterator
 
 def _node_line(machine: Machine, home: NumaNode) -> str:
     beside = [node for node in machine.numa_nodes if node != home and set(node.cpus) == set(home.cpus)]
-    text = "; ".join(_node(node) for node in [home, *beside])
     sockets = [package.index for package in machine.packages if set(package.cpus) & set(home.cpus)]
+    text = "; ".join(_node(node) for node in [home, *beside])
     if len(sockets) > 1:
         text += ", the same for sockets " + ", ".join(map(str, sockets))
     return text
@@ -134,32 +134,35 @@ def _row(name: str, kind: str, cells: Iterable[str], cell: int) -> str:
     return (f"    {name}".ljust(MARGIN - 4) + kind.ljust(4) + "".join(text.rjust(cell) for text in cells)).rstrip()
 
 
-def _labels(plan: Plan) -> Labels:
-    """``RANK.THREAD`` per CPU; ``*`` where a rank may run anywhere among its CPUs."""
-    labels: Labels = {}
+def labels(plan: Plan, anywhere: str = ANYWHERE) -> Labels:
+    """``RANK.THREAD`` per CPU; ``anywhere`` where a rank may run anywhere among its CPUs."""
+    texts: Labels = {}
     for rank in plan.ranks:
         for thread, place in enumerate(rank.places):
-            labels |= {cpu: f"{rank.local_rank}.{thread}" for cpu in place}
+            texts |= {cpu: f"{rank.local_rank}.{thread}" for cpu in place}
         if not rank.places:
-            labels |= dict.fromkeys(rank.cpus, ANYWHERE)
-    return labels
+            texts |= dict.fromkeys(rank.cpus, anywhere)
+    return texts
 
 
 def _legend(plan: Plan, nodes: int) -> list[str]:
     ranks = plan.ranks
     size = f"{counted(len(ranks), 'rank')} of {counted(plan.threads, 'thread')}"
     mark = "R.T = rank.thread" if ranks[0].places else f"{ANYWHERE} = any rank"
-    lines = _wrap(f"placement {plan.placement}: {size}; {mark}, {IDLE} = idle beside a used CPU")
-    ranks_by_memory = group((_where(rank.mem), rank.local_rank) for rank in ranks)
-    policies = [f"{where} (rank{'s' * (len(who) > 1)} {_span(who)})" for where, who in ranks_by_memory.items()]
-    lines += _wrap(f"memory {plan.memory}: " + ", ".join(policies))
+    ranks_by_memory = group((where(rank.mem), rank.local_rank) for rank in ranks)
+    policies = [f"{place} (rank{'s' * (len(who) > 1)} {_span(who)})" for place, who in ranks_by_memory.items()]
     chosen = [f"{device} (rank {rank.local_rank})" for rank in ranks for device in rank.devices or []]
-    lines += _wrap("devices: " + ", ".join(chosen)) if chosen else []
     names = range(nodes if nodes > 1 else 0)
-    return lines + [f"ranks of node {node}: {_span(list(plan.ranks_of(node, nodes)))}" for node in names]
+    return [
+        *_wrap(f"placement {plan.placement}: {size}; {mark}, {IDLE} = idle beside a used CPU"),
+        *_wrap(f"memory {plan.memory}: " + ", ".join(policies)),
+        *(_wrap("devices: " + ", ".join(chosen)) if chosen else []),
+        *(f"ranks of node {node}: {_span(list(plan.ranks_of(node, nodes)))}" for node in names),
+    ]
 
 
-def _where(mem: Pages) -> str:
+def where(mem: Pages) -> str:
+    """The place of a rank's pages, for people."""
     if mem.policy == "none":
         return "where first touched"
     nodes = ("node " if len(mem.nodes) == 1 else "nodes ") + "+".join(map(str, mem.nodes))

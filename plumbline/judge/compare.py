@@ -16,7 +16,7 @@ import numpy as np
 
 from plumbline.base import git, group
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.base.units import Better, multiple
+from plumbline.base.units import Better, minute, multiple
 from plumbline.records import naming
 from plumbline.records.figure import Figure, step_of
 from plumbline.records.model import FLEETING, AnyRecord
@@ -393,7 +393,7 @@ def _circumstances(chosen: list[list[AnyRecord]], loose: set[str]) -> list[tuple
     spans = [(min(row.time for row in rows), max(row.time for row in rows)) for rows in chosen if rows]
     if any(earlier[1] < later[0] for earlier, later in itertools.permutations(spans, 2)):
         # one side was measured before another: what changed with time is in the difference
-        periods = tuple(" to ".join(time[:16].replace("T", " ") for time in span) for span in spans)
+        periods = tuple(" to ".join(map(minute, span)) for span in spans)
         differing.insert(0, ("measured (UTC)", periods))
     return differing
 

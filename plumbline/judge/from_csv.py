@@ -30,38 +30,20 @@ LEAVE_OUT = "leave out rows that are not measurements"
 
 def pairs(file: Path, better: Better) -> list[Pairs]:
     """The series of ``file``, pairs in the order measured; raises :class:`PlumbError` with file and line."""
-    rows = csv_input.rows(file, "pairs")
-    header = csv_input.header(rows)
-    for name in PAIRS:
-        if header.count(name) != 1:
-            number = "no" if name not in header else "more than one"
-            seen = ", ".join(header)[:80] or "nothing"
-            raise PlumbError(
-                f"{number} column '{name}' among: {seen}", f"{file}:1", f"the first line has to be {','.join(PAIRS)}"
-            )
-    places = [header.index(name) for name in PAIRS]
-    cells: dict[str, list[tuple[int, str, str]]] = defaultdict(list)
-    for line, row in rows:
-        if len(row) > len(header):
-            raise PlumbError(f"{len(row)} cells under {len(header)} columns", f"{file}:{line}", "correct the row")
-        name, baseline, candidate = (row[place] if place < len(row) else "" for place in places)
-        if not name.strip():
-            raise PlumbError("a row without the name of its series", f"{file}:{line}", "name it")
-        cells[name.strip()].append((line, baseline, candidate))
-    if not cells:
-        raise PlumbError("0 series: the table has no rows", f"{file}:1", "nothing measured is not a PASS")
+    rows = csv_input.table(file, "pairs", (PAIRS,), may_lack=PAIRS[1:])
+    cells = group((row["series"], (where, row["baseline"], row["candidate"])) for where, row in rows)
     return [_series(name, series_cells, file, better) for name, series_cells in cells.items()]
 
 
-def _series(name: str, cells: list[tuple[int, str, str]], file: Path, better: Better) -> Pairs:
-    lines, *sides = zip(*cells, strict=True)
+def _series(name: str, cells: list[tuple[str, str, str]], file: Path, better: Better) -> Pairs:
+    places, *sides = zip(*cells, strict=True)
     numbers = [[csv_input.plain(text) for text in texts] for texts in sides]
     faults = []
     for side, texts, values in zip(("baseline", "candidate"), sides, numbers, strict=True):
         if bad := [place for place, value in enumerate(values) if not 0 < value < math.inf]:
             first = next((place for place in bad if math.isnan(values[place])), bad[0])
-            fault = f"'{text[:40]}', not a positive number" if (text := texts[first].strip()) else "missing"
-            faults.append(f"{file}:{lines[first]}: the {side} is {fault}")
+            fault = f"'{text[:40]}', not a positive number" if (text := texts[first]) else "missing"
+            faults.append(f"{places[first]}: the {side} is {fault}")
     if faults:
         return Pairs(name, nothing := Column([0.0] * len(cells)), nothing, better, faults, fixed=True)
     return fixed_pairs(name, sides, better, str(file))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -132,10 +132,6 @@ def _daemons(run: Run) -> list[str]:
     return processes.unseen_orphans(run.seen, left_by_ranks(run.ended.orphans, run.job), os.uname().nodename)
 
 
-def _scheduled(run: Run) -> list[str]:
-    return processes.scheduling_faults(run.seen, processes.scheduling_here())
-
-
 def _impossible(run: Run) -> list[str]:
     """That more CPU time was used than the ranks' windows have: then the times of their witnesses are wrong."""
     figures = run.launch.disturbance.figures
@@ -143,10 +139,6 @@ def _impossible(run: Run) -> list[str]:
     most = WHOLE + 2 * figures.get("cpu_resolution", 0.0)
     words = f"{100 * share:.0f} % of the planned CPUs' time was used: the clock of the ranks is not the kernel's"
     return [words] if share > most else []
-
-
-def _files(run: Run) -> list[str]:
-    return program_files.note(run.job.record, run.seen)
 
 
 def _libraries(run: Run) -> list[str]:
@@ -177,17 +169,12 @@ def _unbound(run: Run) -> str:
     return "write binds: ranks in plumb.yaml if these are not threads of OpenMP"
 
 
-def _outside(run: Run) -> str:
-    return _BY_ITSELF if run.job.binds == "itself" else _ITSELF
-
-
-def _of_build(run: Run) -> list[str]:
+def _of_build(run: Run) -> Iterator[str]:
     """The files of the build that were changed, so that not every launch starts from the same ones."""
-    reasons = []
     for words, names in zip((STALE, BUILD), run.of_build, strict=True):
         shown = [f"{name} ({how})" for name, how in names.items()]
-        reasons += [f"{words}: {some(shown, program_files.SHOWN)}"] if shown else []
-    return reasons
+        if shown:
+            yield f"{words}: {some(shown, program_files.SHOWN)}"
 
 
 def _own_copy(run: Run) -> str:
@@ -218,7 +205,7 @@ _PLACES: dict[str, Cure] = {
     UNBOUND: _unbound,
     **_HELPERS,
     processes.BECAME: "move this work into build, or command the program itself",
-    OUTSIDE: _outside,
+    OUTSIDE: lambda run: _BY_ITSELF if run.job.binds == "itself" else _ITSELF,
     MOVED: _ITSELF,
     MISSING: "the launch ended well, so the ranks are linked statically, or ended by _exit before "
     "MPI_Finalize: link them dynamically, or let them call MPI_Finalize",
@@ -333,10 +320,6 @@ def _longest(measurements: list[Measurement]) -> float:
         if item.unit == US and item.iterations
     )
     return max((min(times) for times in rows.values()), default=0.0)
-
-
-def _has_figures(run: Run) -> bool:
-    return bool(run.launch.measurements) and not run.unread
 
 
 def work_seen(counts: Counts, ranks: Sequence[RankSeen], variant: Variant | None = None) -> Work:
@@ -454,13 +437,13 @@ RULES: tuple[Rule[Run], ...] = (
     Rule(always, attrgetter("damaged")),
     Rule(always, _misplaced, _PLACES),
     Rule(attrgetter("job.plan.bound"), _daemons, _HELPERS),
-    Rule(always, _scheduled),
+    Rule(always, lambda run: processes.scheduling_faults(run.seen, processes.scheduling_here())),
     Rule(always, _libraries, _WORLD),
-    Rule(always, _files),
+    Rule(always, lambda run: program_files.note(run.job.record, run.seen)),
     Rule(always, _settings),
     Rule(_ended_well, shortfalls, {WITHOUT_MPI: "write mpi: false in plumb.yaml if it does not use MPI"}),
     Rule(always, attrgetter("unread")),
-    Rule(_has_figures, claims),
+    Rule(lambda run: bool(run.launch.measurements) and not run.unread, claims),
 )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import mpi, schedulers
-from plumbline.base import group, surroundings
+from plumbline.base import csv_input, group, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.launch.witness.model import Setting, Witness
 from plumbline.mpi import Family
@@ -124,12 +124,5 @@ def _same(family: Family, requested: str, has: str, known: Setting) -> bool:
     return (
         requested in (has, named)
         or _SWITCH.get(requested.lower(), requested) == has
-        or _number(requested) == _number(has) is not None
+        or csv_input.plain(requested) == csv_input.plain(has)
     )
-
-
-def _number(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None

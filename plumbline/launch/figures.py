@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -43,7 +44,7 @@ def settle(record: Record, facts: Facts, host: Machine, expected: References, me
         reported = [each for each in wanted if not each.optional or any(launch.find(each) for launch in launches)]
         try:
             record.figures = [_figure(each, record, facts, host, measured) for each in reported]
-            reasons = _faults(record.figures) + _repetition(record)
+            reasons = [*_faults(record.figures), *_repetition(record)]
             verdict = _judge(record.figures, record, expected)
         except PlumbError as error:
             reasons = [str(error)]
@@ -128,16 +129,14 @@ def _judge(figures: list[Figure], record: Record, expected: References) -> Verdi
     return next((verdict for verdict in worst if verdict in verdicts), "unreferenced")
 
 
-def _faults(figures: list[Figure]) -> list[str]:
-    faults = []
+def _faults(figures: list[Figure]) -> Iterator[str]:
     for figure in figures:
         limit, most = figure.limit, max(figure.samples)
         if not all(math.isfinite(sample) and sample >= 0 for sample in figure.samples):
-            faults.append(f"{figure.name} is not a finite number")
+            yield f"{figure.name} is not a finite number"
         if limit and most > limit.value * limits.TOLERANCE:
             physical = f"the physical limit {limit.value:.0f} {limit.unit} ({limit.method})"
-            faults.append(f"{figure.name} {most:.0f} {figure.unit} is above {physical}")
-    return faults
+            yield f"{figure.name} {most:.0f} {figure.unit} is above {physical}"
 
 
 def _repetition(record: Record) -> list[str]:

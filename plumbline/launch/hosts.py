@@ -151,15 +151,16 @@ def _why(ended: process.Ended, folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """The half of a machine that a launch has, its ``cpus``, in a turn with another launch on the ``others``, if any.
+    """The part of a machine that a launch has: its placement may use ``cpus``.
 
-    ``meet`` waits until that one starts too, and ``barrier`` is the file at which the ranks of both meet.
+    In the same turn another launch, or a neighbour, works on the ``others``, if there are any. ``meet`` waits until
+    that launch starts too, and ``barrier`` is the file at which the ranks of both meet.
     """
 
     cpus: tuple[int, ...]
     others: frozenset[int]
-    meet: Callable[[], None] | None
-    barrier: Path
+    meet: Callable[[], None] | None = None
+    barrier: Path | None = None
 
 
 @contextlib.contextmanager

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from plumbline.base import files, paths, programs, surroundings
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import cpu_list, percent
 from plumbline.host.machine import Machine
+from plumbline.launch import process
 from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import RankWitness
 
@@ -23,12 +25,13 @@ _CACHES = {"memory": 2, "cache": 1}
 
 
 @contextlib.contextmanager
-def neighbour(kind: str, here: Machine, cpus: Collection[int], folder: Path) -> Iterator[list[RankWitness]]:
-    """A neighbour on ``cpus`` of this machine within this block; after it the list has its witness.
+def neighbour(kind: str, here: Machine, cpus: Collection[int], folder: Path) -> Iterator[list[str]]:
+    """A neighbour on ``cpus`` of this machine within this block, in which launches leave it alone.
 
-    Raises :class:`PlumbError` where it cannot be started.
+    After it the list has why it did not work all the time, if so. Raises :class:`PlumbError` where it cannot be
+    started, ended by itself, or was not seen on ``cpus``.
     """
-    place, seen = folder / "neighbour", list[RankWitness]()
+    place, idle = folder / "neighbour", list[str]()
     size = _CACHES.get(kind, 0) * sum(part.size for part in here.last_level_caches if {*part.cpus} & {*cpus})
     files.make_anew(place)
 
@@ -38,20 +41,32 @@ def neighbour(kind: str, here: Machine, cpus: Collection[int], folder: Path) -> 
         os.environ.update({**processes.preloaded(surroundings.of_user(), place), "PLUMB_WITNESS_PID": str(os.getpid())})
 
     program = paths.tools() / "bin" / "plumb-neighbour"
+    ended = PlumbError(f"the neighbour '{kind}' ended by itself", str(program), "is memory short?")
     try:
         running = subprocess.Popen([program, kind, str(size)], stdout=subprocess.PIPE, preexec_fn=become)
     except OSError as error:
         raise PlumbError(f"no neighbour: {error.strerror}", str(program), paths.setup()) from error
+    process.beside.add(running.pid)
     with running:
         try:
             if running.stdout is None or not running.stdout.readline():
-                raise PlumbError(f"the neighbour '{kind}' ended before it worked", str(program), "is memory short?")
-            yield seen
+                raise ended
+            yield idle
+            if running.poll() is not None:
+                raise ended
         finally:
             running.terminate()
-    seen += processes.read(place)[0]
+            process.beside.discard(running.pid)
+    idle += unproven(processes.read(place)[0], kind, cpus)
 
 
-def busy(seen: RankWitness, cpus: Collection[int]) -> float:
-    """The part of the time of its ``cpus`` in which a neighbour worked."""
-    return processes.cpu_s(seen) / max(seen.window.wall_s, 1e-9) / len(cpus)
+def unproven(seen: Sequence[RankWitness], kind: str, cpus: Collection[int]) -> list[str]:
+    """Why a neighbour that was ``seen`` did not work all the time on each of ``cpus``; empty if it did.
+
+    Raises :class:`PlumbError` where it was not on them.
+    """
+    on = {cpu for each in seen for thread in (*each.threads, *each.ended) for cpu in thread.affinity}
+    if on != {*cpus}:
+        raise PlumbError(f"the neighbour was seen on CPUs {cpu_list(on)}, its part is {cpu_list(cpus)}")
+    worked = sum(processes.cpu_s(each) / max(each.window.wall_s, 1e-9) for each in seen) / len(cpus)
+    return [f"the neighbour worked for {percent(worked)} of its time"] if worked < BUSY and kind != KINDS[0] else []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -43,7 +43,7 @@ class Rule(Generic[Subject]):
     """For subjects that fulfil ``condition``, ``evidence`` gives the reasons, ``cures`` words of one -> its cure."""
 
     condition: Callable[[Subject], bool]
-    evidence: Callable[[Subject], list[str]]
+    evidence: Callable[[Subject], Iterable[str]]
     cures: Mapping[str, str | Callable[[Subject], str]] = field(default_factory=dict)
 
 
@@ -157,14 +157,13 @@ class Host:
         return f"{', '.join(programs) if min(numbers) < 0 else numbered('rank', numbers)} on {self.name}"
 
 
-def _shared(host: Host) -> list[str]:
+def _shared(host: Host) -> Iterator[str]:
     """Of ranks that have cores in common, those with more threads than cores, while other cores have nothing to do."""
     groups: list[list[Team]] = []
     for team in host.teams:
         touching = [each for each in groups if any(member.cores & team.cores for member in each)]
         groups = [each for each in groups if each not in touching] + [[*itertools.chain(*touching), team]]
     free = host.cores(host.allowed).difference(*(team.cores for team in host.teams))
-    reasons = []
     for teams in groups if free else ():
         cores = frozenset(core for team in teams for core in team.cores)
         cpus = frozenset(cpu for team in teams for cpu in team.cpus)
@@ -172,8 +171,7 @@ def _shared(host: Host) -> list[str]:
         wanted = sum(team.wanted for team in teams)
         if len({team.rank.pid for team in teams}) > len(cores) or (threads > len(cores) and wanted > MORE * len(cores)):
             on = f"{counted(len(cores), 'core')} ({numbered('CPU', cpus)}), while no rank uses {numbered('CPU', free)}"
-            reasons.append(f"{counted(threads, 'thread')} of {host.those(teams)} share {on}")
-    return reasons
+            yield f"{counted(threads, 'thread')} of {host.those(teams)} share {on}"
 
 
 def _short(host: Host) -> list[str]:
@@ -196,34 +194,30 @@ def _unbound(host: Host) -> list[str]:
     return [f"{host.those(free)} may run on every CPU of the command ({cpu_list(host.allowed)}): no binding{moved}"]
 
 
-def _far(host: Host) -> list[str]:
+def _far(host: Host) -> Iterator[str]:
     homes = host.nodes(host.machine.cpus)
-    reasons = []
     for team in host.teams:
         near, pages = host.nodes(team.cpus), team.pages
         far = {node: count for node, count in pages.items() if near and node in homes - near}
         size, total = sum(far.values()), sum(pages.values())
         if size >= max(FAR * total, FAR_BYTES):
             lies = f"{human_bytes(size)} ({size / total:.0%}) of {host.those([team])}"
-            reasons.append(f"{lies} lie on {numbered('NUMA node', far)}, its threads run on {numbered('node', near)}")
-    return reasons
+            yield f"{lies} lie on {numbered('NUMA node', far)}, its threads run on {numbered('node', near)}"
 
 
 def _free(host: Host) -> bool:
     return not host.planned
 
 
-def _one_sided(host: Host) -> list[str]:
+def _one_sided(host: Host) -> Iterator[str]:
     """Of ranks whose threads are bound on several NUMA nodes, those with their memory on one."""
-    reasons = []
     for team in host.teams:
         pages, near = team.pages, host.nodes(team.cpus)
         node, size = max(pages.items(), key=lambda item: item[1], default=(-1, 0))
         stay = all(len(host.nodes(thread.affinity)) == 1 for thread in worked(team.process))
         if stay and node in near and len(near) > 1 and size >= max(MOST * pages.total(), LARGE):
             lies = f"{human_bytes(size)} ({size / pages.total():.0%}) of {host.those([team])} lie on NUMA node {node}"
-            reasons.append(f"{lies}, its threads run on {numbered('node', near)}: other memory channels are idle")
-    return reasons
+            yield f"{lies}, its threads run on {numbered('node', near)}: other memory channels are idle"
 
 
 def _uneven(host: Host) -> list[str]:
@@ -262,15 +256,13 @@ def _past_fabric(host: Host) -> list[str]:
     return [f"{between}, not by InfiniBand ({', '.join(host.fabric)})"] if host.fabric and size >= LARGE else []
 
 
-def _far_gpu(host: Host) -> list[str]:
-    reasons = []
+def _far_gpu(host: Host) -> Iterator[str]:
     for team in host.teams:
         address = team.process.gpu_address or ""
         near = host.gpus.get(address.lower()[-12:], frozenset())
         if near and not near & team.cpus:
             gpu = f"GPU {address} of {host.those([team])} is beside {numbered('CPU', near)}"
-            reasons.append(f"{gpu}, its threads run on {numbered('CPU', team.cpus)}")
-    return reasons
+            yield f"{gpu}, its threads run on {numbered('CPU', team.cpus)}"
 
 
 #: kinds of what is wrong

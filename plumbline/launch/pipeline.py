@@ -84,12 +84,10 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> Run:
     files.make_anew(folder)
     for name in ("witness", "output", *(["profile"] if job.variant.profiled else [])):
         (folder / name).mkdir()
-    for name, file in job.variant.context.get("inputs", {}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).symlink_to(file)
-    for name, file in job.variant.context.get("copy", {}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        files.copy(Path(file), folder / name)
+    for member, put in (("inputs", os.symlink), ("copy", files.copy)):
+        for name, file in job.variant.context.get(member, {}).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            put(Path(file), folder / name)
     layout, written, command = job.ranks.layout, None, job.record.command
     if job.variant.parser == "application":
         rules = msgspec.convert(job.variant.context["rules"], parsers.application.Rules)
@@ -100,8 +98,8 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> Run:
         command = [word.replace(engines.FOLDER, str(folder.resolve())) for word in command]
     cpus, meet = job.plan.cpus, job.part.meet if job.part else None
     if job.part:  # ranks that a daemon starts do not inherit their CPUs; in a container there is no such file
-        at, file = command.index("--witness"), str(job.part.barrier)
-        barrier = ["--barrier", file] if job.part.others and not job.manifest.container else []
+        at, file = command.index("--witness"), job.part.barrier
+        barrier = ["--barrier", str(file)] if file and not job.manifest.container else []
         command = [*command[:at], "--allowed", cpu_list(job.part.cpus), *barrier, *command[at:]]
     changed, stale = job.files.changes(), job.files.of_build()
     free, begin = process.shared_free(), store.now()

@@ -18,8 +18,8 @@ import msgspec
 
 from plumbline import mpi, schedulers, site
 from plumbline.base import files, git, paths, surroundings
-from plumbline.base.errors import PlumbError
-from plumbline.base.schemas.site import Facts, Partition
+from plumbline.base.errors import PlumbError, pick
+from plumbline.base.schemas.site import Facts
 from plumbline.host import binder, machine, provenance
 from plumbline.host.ceilings import Measured, ceilings_of, words
 from plumbline.launch import environment, hosts
@@ -85,40 +85,51 @@ class Prepared:
         return self.record.plan
 
 
-@dataclass(frozen=True)
 class _Plan:
-    """A variant's benchmark of its stack, and where its ranks go: partition, plan of a node, hosts if they are named.
+    """The benchmark of a ``variant``, and where its ranks go: partition, plan of a node, hosts if they are ``named``.
 
     ``files`` are those that each launch runs, as they were before they were compared with the manifest.
     """
 
-    variant: Variant
-    manifest: manifests.Manifest
-    entry: manifests.Benchmark
-    files: Files
-    node: binder.Plan
-    partition: Partition
-    named: tuple[str, ...]
+    def __init__(self, variant: Variant) -> None:
+        self.variant = variant
+        self.manifest = manifests.load(variant.stack)
+        self.entry = entry_of(variant, self.manifest)
+        instructions.refuse(self.entry.facts, variant.benchmark, self.manifest.made_of)
+        if self.manifest.container:
+            self.manifest.container.check(variant.nodes)
+        ours = [
+            *(paths.binder(), paths.library("witness"), *([paths.library("profile")] if variant.profiled else [])),
+            *(file for path in variant.context.get("inputs", {}).values() for file in files.below(Path(path))),
+            *([Path(variant.context["stdin"])] if variant.context.get("stdin") else []),
+        ]
+        self.files = Files(ours, manifests.recorded(self.manifest, self.entry))
+        if (mark := variant.context.get("built")) and (built := BuiltFiles.load(Path(mark))) is None:
+            raise PlumbError("the build is not there any more", mark, "plumb run builds it again")
+        self.files.built = built if mark else None
+        manifests.check(self.manifest)
+        self.node = binder.resolve(
+            variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
+        )
+        self.partition = site.partition(site.load(variant.site), variant.partition)
+        self.named = hosts.chosen(self.partition, variant.nodes)
 
 
-@dataclass(frozen=True)
 class _Environment:
-    """The variables of a launch: those that it inherits, its stack's, and ``stated``: site, test and settings."""
+    """The variables of a launch: those that it inherits, its stack's, and ``stated``: site, test and settings.
 
-    settings: dict[str, str]
-    inherited: environment.Inherited
-    stack: dict[str, str]
-    stated: dict[str, str]
+    ``all`` are without the launcher's own; ``exported`` those that ranks on other nodes must get.
+    """
 
-    @property
-    def all(self) -> dict[str, str]:
-        """All of them; the launcher has its own beside."""
-        return {**self.inherited.kept, **self.stack, **self.stated}
-
-    @property
-    def exported(self) -> tuple[str, ...]:
-        """Those that ranks on other nodes must get."""
-        return tuple({"HOME": "", **environment.LOGS, **self.stack, **self.stated})
+    def __init__(self, plan: _Plan) -> None:
+        self.settings = settings_of(plan.variant, plan.manifest)
+        by_settings = environment.settings_variables(plan.manifest.family, self.settings)
+        user = surroundings.of_user()
+        self.inherited = environment.inherit(user)
+        self.stack = manifests.environment(plan.manifest, user)  # what it refers to by name is declared
+        self.stated = {**by_settings, **plan.partition.environment, **plan.variant.environment}
+        self.all = {**self.inherited.kept, **self.stack, **self.stated}
+        self.exported = tuple({"HOME": "", **environment.LOGS, **self.stack, **self.stated})
 
 
 def prepare(variant: Variant, session: str) -> Prepared:
@@ -126,8 +137,8 @@ def prepare(variant: Variant, session: str) -> Prepared:
 
     Raises :class:`PlumbError` when it is not valid or cannot run here.
     """
-    plan = _plan(checked(msgspec.to_builtins(variant), "variant description"))
-    around = _environment(plan)
+    plan = _Plan(checked(msgspec.to_builtins(variant), "variant description"))
+    around = _Environment(plan)
     host = machine.load()
     command, changes, ranks = _command(plan, around, host)
     return Prepared(
@@ -139,41 +150,6 @@ def prepare(variant: Variant, session: str) -> Prepared:
         ranks,
         plan.files,
         around.settings,
-    )
-
-
-def _plan(variant: Variant) -> _Plan:
-    manifest = manifests.load(variant.stack)
-    entry = entry_of(variant, manifest)
-    instructions.refuse(entry.facts, variant.benchmark, manifest.made_of)
-    if manifest.container:
-        manifest.container.check(variant.nodes)
-    ours = [
-        *(paths.binder(), paths.library("witness"), *([paths.library("profile")] if variant.profiled else [])),
-        *(file for path in variant.context.get("inputs", {}).values() for file in files.below(Path(path))),
-        *([Path(variant.context["stdin"])] if variant.context.get("stdin") else []),
-    ]
-    unchanged = Files.of(ours, manifests.recorded(manifest, entry))
-    if (mark := variant.context.get("built")) and (built := BuiltFiles.load(Path(mark))) is None:
-        raise PlumbError("the build is not there any more", mark, "plumb run builds it again")
-    unchanged.built = built if mark else None
-    manifests.check(manifest)
-    node = binder.resolve(
-        variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
-    )
-    partition = site.partition(site.load(variant.site), variant.partition)
-    return _Plan(variant, manifest, entry, unchanged, node, partition, hosts.chosen(partition, variant.nodes))
-
-
-def _environment(plan: _Plan) -> _Environment:
-    requested = settings_of(plan.variant, plan.manifest)
-    by_settings = environment.settings_variables(plan.manifest.family, requested)
-    user = surroundings.of_user()
-    return _Environment(
-        requested,
-        environment.inherit(user),
-        manifests.environment(plan.manifest, user),  # what it refers to by name is declared
-        {**by_settings, **plan.partition.environment, **plan.variant.environment},
     )
 
 
@@ -200,12 +176,14 @@ def _command(plan: _Plan, around: _Environment, host: machine.Machine) -> tuple[
         start = mpi.Command((), {}, tuple(of_launchers))
     # who binds itself starts as the control does, with the launcher's binding off too
     placement, pages = ("none", "firsttouch") if _binds(variant) == "itself" else (variant.placement, node.memory)
+    needs = str(plan.entry.facts.get("instructions", ""))
     program = [
         *(engines.binder() if manifest.container else [str(paths.binder())]),
         *("--placement", placement, "--threads", str(node.threads), "--memory", pages),
         *("--witness", "witness", "--output", "output"),
         *(["--input", variant.context["stdin"]] if variant.context.get("stdin") else []),
         *(["--profile", "profile"] if variant.profiled else []),
+        *(["--needs", needs.replace(" ", ",")] if needs and variant.nodes > 1 else []),  # this node is known
         *("--", *plan.entry.command, *variant.arguments),
     ]
     changes = {**around.stack, **start.environment, **around.stated}
@@ -232,11 +210,8 @@ def entry_of(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchm
             cure = f"plumb run --commit {state.commit} builds it again" if state and state.commit else "build it again"
             raise PlumbError("the program is not there any more", str(program), cure)
         return manifests.benchmark(suite, version, program, "not by Plumbline", command)
-    if variant.benchmark not in manifest.benchmarks:
-        offered = ", ".join(sorted(manifest.benchmarks))
-        message = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
-        raise PlumbError(message, "its manifest", f"it has {offered}")
-    entry = manifest.benchmarks[variant.benchmark]
+    message = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
+    entry = pick(manifest.benchmarks, variant.benchmark, message, "its manifest")
     if PROGRAM in variant.params and not entry.version.startswith(PORT):
         message = f"stack {variant.stack} has OSU's own {variant.benchmark} in place of mpi4py's port"
         raise PlumbError(message, variant.name, "measure it anew: they are different programs")

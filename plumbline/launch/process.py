@@ -36,6 +36,8 @@ STDOUT = 1
 #: most bytes that are read of the output of a launch
 MOST_PRINTED = 128 << 20
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where shm_open(3) puts them
+#: processes of this one that work beside a launch, which is not to end them
+beside: set[int] = set()
 
 
 @dataclass
@@ -228,8 +230,9 @@ def _reap(child: subprocess.Popen[bytes], orphans: list[proc.Stat]) -> None:
 
 
 def descendants(parent: int) -> list[int]:
-    """Live processes below ``parent``: its children, then their children, and so on."""
-    children = group((process.parent, process.pid) for process in proc.every() if process.state != "Z")
+    """Live processes below ``parent``: its children, then their children, and so on; none that is :data:`beside`."""
+    every = (process for process in proc.every() if process.state != "Z" and process.pid not in beside)
+    children = group((process.parent, process.pid) for process in every)
     pids = [parent]
     for pid in pids:  # which grows meanwhile
         pids += children.get(pid, [])

@@ -95,6 +95,8 @@ class Lost(Struct, frozen=True, gc=False, kw_only=True):
 class RankProfile(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One rank, from the return of MPI_Init to the call of MPI_Finalize, or to how it ``ended`` before.
 
+    Without MPI_Init: from its first session to the end of its last, by ranks of the set ``mpi://WORLD``.
+
     One that was killed has what the library had written until then. ``wall_ns`` is without ``off_ns``, the time for
     which the program switched the profile off.
 
@@ -351,13 +353,3 @@ def traffic(profile: Profile) -> dict[str, Traffic]:
                 mine.messages += peer.sent_messages
                 mine.bytes += peer.sent_bytes
     return {name: crossing for name, crossing in classes.items() if crossing.messages}
-
-
-def matrix(profile: Profile) -> list[list[int]]:
-    """Bytes that rank i sent to rank j."""
-    size = max((rank.size for rank in profile.ranks), default=0)
-    rows = [[0] * size for _ in range(size)]
-    for rank in profile.ranks:
-        for peer in rank.peers:
-            rows[rank.rank][peer.rank] = peer.sent_bytes
-    return rows

@@ -6,7 +6,6 @@ The program and libraries that a record's ranks loaded are listed once in the re
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -113,30 +112,22 @@ class BuiltFiles(Struct, frozen=True):
         return {name: words[name] for name in sorted(words) if Path(self.folder, name) not in but}
 
 
-@dataclass
 class Files:
-    """Files that must stay as they are: path → SHA-256, and how each of them looked when it was read last.
+    """Files that must stay as they are: ``ours`` and those ``recorded`` by a stack, with their SHA-256 if it is known.
 
-    ``built`` are those of the build of an application.
+    Make it before the recorded ones are compared with the manifest: so a change meanwhile is noticed. ``states``: how
+    each file looked when it was read last; ``built`` are those of the build of an application.
     """
 
-    recorded: dict[Path, str]
-    states: dict[Path, files.State]
-    built: BuiltFiles | None = None
+    def __init__(self, ours: Iterable[Path], recorded: Mapping[Path, str | None]) -> None:
+        present = {file: digest for file, digest in {**dict.fromkeys(ours), **recorded}.items() if file.is_file()}
+        self.states = {file: files.state(file) for file in present}
+        self.recorded = {file: digest or files.sha256_once(file) for file, digest in present.items()}
+        self.built: BuiltFiles | None = None
 
     def of_build(self) -> dict[str, str]:
         """The other files of the build that are not as it left them, as :meth:`BuiltFiles.differing` has them."""
         return self.built.differing(self.recorded) if self.built else {}
-
-    @classmethod
-    def of(cls, ours: Iterable[Path], recorded: Mapping[Path, str | None]) -> Files:
-        """``ours`` and those ``recorded`` by a stack, as they are now; the SHA-256 of those without one is taken.
-
-        Take it before the recorded ones are compared with the manifest: so a change meanwhile is noticed.
-        """
-        present = {file: digest for file, digest in {**dict.fromkeys(ours), **recorded}.items() if file.is_file()}
-        states = {file: files.state(file) for file in present}
-        return cls({file: digest or files.sha256_once(file) for file, digest in present.items()}, states)
 
     def changes(self) -> list[str]:
         """A line for each file that has changed; a file is read again only if its inode, size or times have changed."""

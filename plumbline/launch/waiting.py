@@ -12,7 +12,6 @@ import os
 import re
 import signal
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import mpi
@@ -29,34 +28,28 @@ SHOWN = 8
 STATES = {"R": "running", "S": "sleeping", "D": "in uninterruptible wait", "T": "stopped"}
 
 
-@dataclass
 class Process:
-    """One process of the launch on this host, described in a line.
+    """Process ``pid`` of this host by /proc, whose launch runs in ``folder``, described in a ``line``.
 
-    ``answer``: the file that its witness answers in, if it has one, a line for each thread.
+    ``answer``: the file that its witness answers in, if it has one, a line for each thread. Raises OSError for one that
+    has ended.
     """
 
-    pid: int
-    line: str
-    threads: int
-    answer: Path | None
-
-    @classmethod
-    def read(cls, pid: int, folder: Path) -> Process:
-        """Process ``pid`` by /proc, whose launch runs in ``folder``; raises OSError for one that has ended."""
+    def __init__(self, pid: int, folder: Path) -> None:
+        self.pid = pid
         directory = proc.PROC / str(pid)
         seen = proc.stat(directory)
         channel = (directory / "wchan").read_text(encoding="utf-8", errors="replace").strip("\0\n 0")
-        threads = len(list((directory / "task").iterdir()))
+        self.threads = len(list((directory / "task").iterdir()))
         items = (directory / "environ").read_bytes().decode(errors="replace").split("\0")
         environment = dict(item.split("=", 1) for item in items if "=" in item)
-        answer, rank = None, mpi.rank(environment)
-        if environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(directory):
-            place = engines.on_host(environment.get("PLUMB_WITNESS_DIR", ""), folder)
-            answer = place / f"{os.uname().nodename}.{pid}.waiting"
+        place = engines.on_host(environment.get("PLUMB_WITNESS_DIR", ""), folder)
+        can_answer = environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(directory)
+        self.answer = place / f"{os.uname().nodename}.{pid}.waiting" if can_answer else None
+        rank = mpi.rank(environment)
         named = f"{seen.name}{'' if rank is None else f' (rank {rank})'}"
         where = f" in {channel}" if channel else ""
-        return cls(pid, f"pid {pid} {named}: {STATES.get(seen.state, seen.state)}{where}", threads, answer)
+        self.line = f"pid {pid} {named}: {STATES.get(seen.state, seen.state)}{where}"
 
     def answered(self) -> bool:
         """Whether every thread has answered; True for a process that cannot be asked."""
@@ -74,7 +67,7 @@ def ask(pids: list[int], folder: Path) -> list[str]:
     processes = []
     for pid in pids:
         with contextlib.suppress(OSError):
-            processes.append(Process.read(pid, folder))
+            processes.append(Process(pid, folder))
     for pid in (process.pid for process in processes if process.answer is not None):
         with contextlib.suppress(ProcessLookupError):  # one that has ended meanwhile has nothing to say
             os.kill(pid, ASK)

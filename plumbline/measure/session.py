@@ -94,13 +94,9 @@ class Kind(Generic[Kept]):
         if (folder / LOCK).is_file() and not file.exists():
             fault = f"this {self.name} was ended while it was prepared, or is being prepared"
             raise PlumbError(fault, str(folder), f"begin it again: plumb {self.command} … --work {folder}")
-        try:
-            return msgspec.convert(schemas.parse_json(file.read_text(encoding="utf-8")), self.type)
-        except OSError as error:
-            raise PlumbError(f"no {self.name} to resume: {error.strerror}", str(file), cure) from error
-        except (ValueError, msgspec.ValidationError, PlumbError) as error:
-            fault = f"not the state of a {self.name}: {error}"
-            raise PlumbError(fault, str(file), f"start a new {self.name}") from error
+        wrong, again = f"not the state of a {self.name}", f"start a new {self.name}"
+        state: Kept = schemas.read_json(file, f"no {self.name} to resume", wrong, cure, again, self.type)
+        return state
 
     def load(self, folder: Path) -> Kept:
         """The state of ``folder``; raises :class:`PlumbError` if there is none or its circumstances have changed."""

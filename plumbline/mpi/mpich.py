@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from plumbline.base import files
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, pick
 from plumbline.mpi import ways
 from plumbline.mpi.base import Command, Family, LaunchRequest
 from plumbline.mpi.settings import Knob, Rule, Setting
@@ -106,10 +106,8 @@ def _leaf(collective: str, algorithm: str = "release_gather") -> dict[str, Any]:
     leaf: dict[str, Any] = {f"algorithm=MPIDI_POSIX_mpi_{collective}_release_gather": {}}
     # The file has no name for mpir, which is used where nothing is chosen: a condition that never holds does that.
     leaves = {"release_gather": leaf, "mpir": {"comm_type=inter": leaf}}
-    if algorithm not in leaves:
-        message = f"'{algorithm}' is not an algorithm of {collective} on a node"
-        raise PlumbError(message, "rules", f"take one of {', '.join(leaves)}")
-    return leaves[algorithm]
+    message = f"'{algorithm}' is not an algorithm of {collective} on a node"
+    return pick(leaves, algorithm, message, "rules", f"take one of {', '.join(leaves)}")
 
 
 def _by_ranks(collective: str, rules: list[Rule]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, require
 from plumbline.mpi import ways
 from plumbline.mpi.base import Command, Family, LaunchRequest, Layout
 from plumbline.mpi.settings import Knob, Rule, Setting, of_files
@@ -136,8 +136,7 @@ def rules_text(rules: tuple[Rule, ...]) -> str:
     """
     lines = ["rule-file-version-2", str(len({rule.collective for rule in rules}))]
     for collective in sorted({rule.collective for rule in rules}):
-        if collective not in COLLECTIVES:
-            raise PlumbError(f"Open MPI has no rules for {collective}", "rules", f"one of {', '.join(COLLECTIVES)}")
+        require(collective, COLLECTIVES, f"Open MPI has no rules for {collective}", "rules")
         mine = [_counted(rule) for rule in rules if rule.collective == collective]
         starts = {0} | {start for rule in mine if rule.ranks is not None for start in (rule.ranks, rule.ranks + 1)}
         lines += [f"{COLLECTIVES.index(collective)} # {collective}", str(len(starts))]

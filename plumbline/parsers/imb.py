@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -264,13 +264,12 @@ def _finer(time: Measurement, rate: Measurement) -> Measurement:
     return replace(time, value=round(value, decimals)) if agree and decimals > 2 else time
 
 
-def _measurements(block: _Block, output: _Output, last: int | None) -> list[Measurement]:
+def _measurements(block: _Block, output: _Output, last: int | None) -> Iterator[Measurement]:
     if block.fault is not None:
         raise ParseError(*block.fault)
     if not block.rows:
         raise ParseError(f"{block.title}: the table has no {'rows' if block.columns else 'columns'}", at(block.start))
     check_columns([name for name in block.columns if name != "defects"], COLUMNS, block.title, block.rows[0][0] - 1)
-    result: list[Measurement] = []
     for number, row in block.rows:
         if real(row.get("defects", "0"), "defects", number) != 0:
             raise ParseError(f"{block.title}: wrong data received: {row['defects']} defects", at(number))
@@ -283,10 +282,10 @@ def _measurements(block: _Block, output: _Output, last: int | None) -> list[Meas
             cells = [new if new.unit == MB_S else cell for cell, new in zip(cells, in_mb, strict=True)]
         elif [cell.metric for cell in cells] == ["latency", "bandwidth"]:
             cells[0] = _finer(*cells)
-        result += cells
+        yield from cells
     if "#bytes" not in block.columns:
         one_row(block.rows, block.title, block.start)
-        return result
+        return
     if output.part == "MT" and last is None:
         raise ParseError(f"{block.title}: IMB-MT prints no end mark", cure="give 'last_bytes' in the context")
     sizes = [int(row["#bytes"]) for _, row in block.rows]
@@ -297,4 +296,3 @@ def _measurements(block: _Block, output: _Output, last: int | None) -> list[Meas
     check_sizes(sizes, doubling=doubling, last=sizes[0] if one_size else last, title=block.title)
     if announced:
         check_sizes(sizes, doubling=False, last=output.maximum, title=block.title)
-    return result

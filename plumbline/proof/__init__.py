@@ -136,10 +136,9 @@ def run(
     # in a job script the scheduler's variables tell every process that it is one of many
     doubts = judged.unknown(ranks, seen.launchers, status, seen.rest, sized=mpi.rank(os.environ) is None)
     unknown = [(reason, "") for reason in damaged] or list(doubts)
-    plan: Plan | None = None
-    differing: list[str] = []
-    if ranks and placement:
-        plan, differing = _compared(ranks, this, allowed, placement, threads, memory, loose)
+    plan, differing = (
+        _compared(ranks, this, allowed, placement, threads, memory, loose) if ranks and placement else (None, [])
+    )
     here = Place(this, allowed, machine.siblings(), machine.gpus(), machine.fabric())
     bound = plan is None or plan.bound is not False
     findings, apart = judged.unplanned(seen, {os.uname().nodename: here}, bound=bound, planned=bool(plan))
@@ -233,7 +232,7 @@ def _compared(
     for rank in () if reasons else ranks:
         seen = (rank.start.affinity, *(thread.affinity for thread in rank.threads))
         bound = {cores[cpu] for cpus in seen for cpu in cpus if cpu in cores}
-        wanted = planned.get(compare.local_rank_of(rank), [])
+        wanted = planned.get(rank.rank_on_node, [])
         if missing := [cpu for cpu in wanted if cores[cpu] not in bound]:
             cpus = f"{numbered('CPU', missing)} of its {numbered('CPU', wanted)}"
             reasons.append(f"rank {max(rank.rank, 0)} on {rank.host} cannot use {cpus}: it was bound to fewer")

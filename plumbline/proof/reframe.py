@@ -19,9 +19,11 @@ from plumbline.proof import Proof
 _MAIN = "import sys; sys.path.insert(0, {!r}); from plumbline.commands import cli; sys.exit(cli.main())"
 #: the proof of each launch, in the stage folder
 _PROOFS = "proof.{}.json"
+#: ReFrame 4.8 has it by its former name
+_Plugin: Any = getattr(rfm, "RegressionTestPlugin", None) or rfm.RegressionMixin
 
 
-class Proven(rfm.RegressionTestPlugin):
+class Proven(_Plugin):
     """Proves where the ranks of a test ran, by ``plumb prove`` before its launcher.
 
     ``placement`` (docs/placements.md) is compared with; None: only what is wrong under any plan is found. The

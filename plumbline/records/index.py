@@ -29,7 +29,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -242,7 +242,7 @@ def _names(site: str | None) -> Iterator[str]:
     is_folder = site is None or Path(site).parts == (site,)
     if is_folder and (shared.exists() or not _is_small(site)):
         yield str(shared)
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or f"{os.environ.get('HOME', '/')}/.cache") / "plumbline"
+        folder = (paths.of_user("XDG_CACHE_HOME", ".cache") or Path("/dev/null")) / "plumbline"
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
         yield str(folder / f"{hashlib.sha256(bytes(shared.absolute())).hexdigest()[:16]}.sqlite3")
@@ -315,9 +315,10 @@ def _listed(site: bytes) -> tuple[list[Entry], Folders]:
     return entries, Folders(states if all(now - max(times) > SETTLED for _, _, *times in states) else [], readers)
 
 
-def _listings(sites: Sequence[bytes]) -> list[tuple[bytes, Folders]]:
-    """The digest of the listing of each site, and its folders."""
-    return [(_digest(entries), folders) for entries, folders in map(_listed, sites)]
+def _listings(known: Mapping[bytes, bytes], sites: Sequence[bytes]) -> list[tuple[list[Entry] | None, Folders]]:
+    """The record files of each site, None where their digest is that which is ``known``; and its folders."""
+    every = ((known.get(site), *_listed(site)) for site in sites)
+    return [(None if digest == _digest(entries) else entries, folders) for digest, entries, folders in every]
 
 
 def _digest(entries: list[Entry]) -> bytes:
@@ -488,28 +489,26 @@ class Index:
         names = [os.fsencode(site)] if site else sorted(known.keys() | set(_sites()))
         is_large = self._last("sources") > MANY
         self._looks_at_folders = few and is_large
-        readers, changed, began = set[Readers](), list[bytes](), time.monotonic()
+        readers, changed, began = set[Readers](), list[tuple[bytes, list[Entry], Folders]](), time.monotonic()
         if self._looks_at_folders:
             same = {name for name in names if name in known and known[name][1].are_as_before()}
             readers.update(*(known[name][1].readers for name in same))
             names = [name for name in names if name not in same]
         step = AT_ONCE if is_large and not few else 1
         shares = [names[first::step] for first in range(step)]
-        listings = _shared_out(_listings, shares, list[tuple[bytes, Folders]])
-        for name, (digest, folders) in itertools.chain.from_iterable(map(zip, shares, listings)):
+        work = functools.partial(_listings, {name: digest for name, (digest, _) in known.items()})
+        listings = _shared_out(work, shares, list[tuple[list[Entry] | None, Folders]])
+        for name, (entries, folders) in itertools.chain.from_iterable(map(zip, shares, listings)):
             readers |= folders.readers
-            if name not in known or known[name][0] != digest:
-                changed.append(name)
+            if entries is not None:
+                changed.append((name, entries, folders))
             elif is_large and folders.states and folders != known[name][1]:
                 with contextlib.suppress(sqlite3.OperationalError):  # it can only be read
                     values = msgspec.msgpack.encode(folders), name
                     self.database.execute("UPDATE sites SET folders = ? WHERE name = ?", values)
         self._protect(readers)
         try:
-            for name in changed:
-                now, folders = _listed(name)
-                readers |= folders.readers
-                self._protect(readers)
+            for name, now, folders in changed:
                 left, turn = 1, began
                 while left:
                     left = self._step(name, now, folders)

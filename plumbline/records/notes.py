@@ -46,13 +46,9 @@ def read(site: str) -> tuple[list[Note], list[store.Damage]]:
 
     Raises :class:`PlumbError` if the file cannot be read.
     """
-    notes, damages = list[Note](), list[store.Damage]()
-    for number, line in _lines(file(site)):
-        try:
-            notes.append(_DECODER.decode(line))
-        except (msgspec.DecodeError, RecursionError) as error:
-            damages.append(store.Damage(file(site), number, f"not a note: {error}"))
-    return sorted(notes), damages
+    known = [(number, _note(line)) for number, line in _lines(file(site))]
+    damages = [store.Damage(file(site), number, note) for number, note in known if isinstance(note, str)]
+    return sorted(note for _, note in known if isinstance(note, Note)), damages
 
 
 def of_sites(sites: Iterable[str]) -> tuple[list[Note], list[store.Damage]]:
@@ -89,7 +85,7 @@ def remove(site: str, prefix: str) -> Note:
             str(file(site)),
             "plumb note shows the ids",
         )
-    _change(site, lambda lines: [line for line in lines if _id(line) != matches[0].id])
+    _change(site, lambda lines: [line for line in lines if _note(line) != matches[0]])
     return matches[0]
 
 
@@ -103,11 +99,12 @@ def moment(text: str) -> str:
         ) from None
 
 
-def _id(line: bytes) -> str | None:
+def _note(line: bytes) -> Note | str:
+    """The note that a line is, or why it is none."""
     try:
-        return _DECODER.decode(line).id
-    except (msgspec.DecodeError, RecursionError):
-        return None
+        return _DECODER.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return f"not a note: {error}"
 
 
 def _lines(source: Path) -> list[tuple[int, bytes]]:
@@ -149,5 +146,5 @@ def before(site: str, until: str) -> list[str]:
     notes, damages = read(site)
     since = (units.moment(until) - datetime.timedelta(days=SHOWN_DAYS)).isoformat()
     kept = [note for note in notes if since <= note.time <= until][-SHOWN:]
-    lines = [f"noted for {note.time[:16].replace('T', ' ')}: {note.text}" for note in kept]
+    lines = [f"noted for {units.minute(note.time)}: {note.text}" for note in kept]
     return lines + [f"damaged note: {damage}" for damage in damages]

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from plumbline import mpi, schedulers
 from plumbline.base import csv_input, paths, schemas, terminal
-from plumbline.base.errors import PlumbError, pick
+from plumbline.base.errors import PlumbError, pattern_fault, pick, require
 from plumbline.base.schemas.site import MPIRUN, Partition, Site
 from plumbline.schedulers.names import access
 
@@ -184,12 +184,8 @@ def check(document: dict[str, Any], where: str) -> Site:
     site = schemas.convert("site", document, Site, where)
     _check_texts(document, where)
     for pattern in site.hostnames:
-        try:
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise PlumbError(
-                f"hostnames: {pattern!r} is not a regular expression: {error}", where, "correct it"
-            ) from None
+        if fault := pattern_fault(pattern):
+            raise PlumbError(f"hostnames: {fault}", where, "correct it")
     for number, part in enumerate(site.partitions):
         _check_words(part, f"partitions[{number}]", where)
         if part.name in (earlier.name for earlier in site.partitions[:number]):
@@ -203,12 +199,12 @@ def check(document: dict[str, Any], where: str) -> Site:
 def _check_words(part: Partition, place: str, where: str) -> None:
     """Raise :class:`PlumbError` for a word of ``part`` that no scheduler or MPI library has, or not its scheduler."""
     launchers = schedulers.RANK_LAUNCHERS
-    known: Mapping[str, Mapping[str, object]] = {
-        "scheduler": schedulers.TABLE, "launcher": {MPIRUN: None, **launchers}, "MPI family": mpi.TABLE,
+    known: Mapping[str, Collection[str]] = {
+        "scheduler": schedulers.TABLE, "launcher": (MPIRUN, *launchers), "MPI family": mpi.TABLE,
     }  # fmt: skip
     families = [("MPI family", family) for name in launchers for family in getattr(part, f"{name}_mpi")]
     for key, word in (("scheduler", part.scheduler), ("launcher", part.launcher), *families):
-        pick(known[key], word, f"{place}: {key} '{word}' is unknown", where)
+        require(word, known[key], f"{place}: {key} '{word}' is unknown", where)
     table, launcher = schedulers.TABLE, launchers.get(part.launcher)
     for key, is_set, takers in (
         ("launcher", launcher, [name for name in table if launcher and table[name].rank_launcher is launcher[0]]),

@@ -62,17 +62,20 @@ class Search:
         folders = [Path(place).absolute() for place in places if place not in self.modules]
         trees = [next(filter(None, TREES(folder)), ([folder], [])) for folder in folders]
         self.sources = [source for _, sources in trees for source in sources]
-        self.variables, loaded = dict(variables), module.loaded_by(self.where, self.modules)
-        path = loaded["PATH"]
-        self.bins = [folder / "bin" for prefixes, _ in trees for folder in prefixes]
-        self.bins += [Path(entry) for entry in path.split(":") if self.modules and entry.startswith("/")]
+        loaded, added = module.loaded_by(self.where, self.modules)
+        self.variables = dict(variables)
+        self.bins = [*(folder / "bin" for prefixes, _ in trees for folder in prefixes), *added]
+        # a module may name the library's folder and have no wrapper, as cray-mpich
+        mentioned = (Path(entry) for text in loaded.values() for entry in text.split(":") if re.match("/.", entry))
+        self.roots = [*(folder.parent for folder in self.bins), *mentioned]
         homes = [family.home_variables(folder.parent) for family in mpi.TABLE.values() for folder in self.bins[:1]]
         rows = (*homes, {"HOME": os.environ.get("HOME", "/")}, loaded, self.variables)
         self.environment = {name: text for row in rows for name, text in row.items()}
 
     def ask(self, *command: str | Path) -> str:
         """The output of a command in the environment of launches."""
-        return fetch.call(list(map(str, command)), f"{command[0]} fails", OWNER, self.environment)
+        cure = "--env NAME=VALUE sets a variable that it needs; "
+        return fetch.call(list(map(str, command)), f"{command[0]} fails", OWNER, self.environment, cure=cure)
 
     def there(self, library: str) -> Iterator[Path]:
         """The files of a ``library`` in ``lib``, ``lib64`` … of the prefixes."""
@@ -128,8 +131,8 @@ class Search:
         if library is None:
             raise PlumbError(f"{wrapper} links no MPI library", self.where, "--mpicc FILE names another")
         inside = {file.resolve() for name in _LIBRARIES for file in self.there(name)}
-        below = any(library.is_relative_to(folder.parent.resolve()) for folder in self.bins)
-        if not (self.modules or library in inside or below):
+        below = any(library.is_relative_to(root.resolve()) for root in self.roots)
+        if not (library in inside or below):
             cure = "name the prefix of that library too, or the right wrapper: --mpicc FILE"
             raise PlumbError(f"{wrapper} links an MPI library of elsewhere: {library}", self.where, cure)
         return library

@@ -48,11 +48,12 @@ def call(
     owner: str,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    cure: str = "",
 ) -> str:
     """Standard output of a command, run in ``folder``; raises :class:`PlumbError` if the command fails.
 
-    The error quotes :func:`first_error`. The whole output of a command that failed is kept in ``OWNER.log`` beside the
-    stacks.
+    The error quotes :func:`first_error`, and has the ``cure``. The whole output of a command that failed is kept in
+    ``OWNER.log`` beside the stacks.
     """
     done = programs.run(command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode != 0:
@@ -60,7 +61,7 @@ def call(
         log.write_text(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}", encoding="utf-8")
         more = (line for line in done.stdout.splitlines() if "error" in line.lower())
         why = first_error("\n".join([done.stderr, *more])) or f"exit status {done.returncode}"
-        raise PlumbError(f"{complaint}: {why}", f"stack {owner}", f"the whole output is in {log}")
+        raise PlumbError(f"{complaint}: {why}", f"stack {owner}", f"{cure}the whole output is in {log}")
     return done.stdout
 
 

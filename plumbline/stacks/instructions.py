@@ -11,11 +11,13 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import some
 from plumbline.host.collector import SIMD, Reader
 
 #: the variable that names the processor, in gcc's words: ``x86-64-v3``, ``haswell``, ``neoverse-v1``
@@ -30,34 +32,36 @@ LEVELS = {
     ),
     "aarch64": (("generic", {"asimd"}),),
 }
-#: options of gcc of whose instructions it makes use by itself, where they are not called as in /proc/cpuinfo
-NAMES = {
-    **{"sse4.2": "sse4_2", "lzcnt": "abm", "bmi": "bmi1", "avxvnni": "avx_vnni", "avx512bf16": "avx512_bf16"},
-    **{"avx512vnni": "avx512_vnni", "avx512bitalg": "avx512_bitalg", "avx512vbmi2": "avx512_vbmi2"},
-    **{"avx512vpopcntdq": "avx512_vpopcntdq", "avx512fp16": "avx512_fp16"},
-    **{name: name for name in ("avx", "avx2", "fma", "bmi2", "popcnt", "movbe", "f16c", "fma4", "xop", "sse4a")},
-    **{name: name for name in ("avx512f", "avx512dq", "avx512bw", "avx512cd", "avx512vl", "avx512ifma", "avx512vbmi")},
+#: processors in place of the levels that gcc before version 11 does not know
+OLDER = {"x86-64-v4": "skylake-avx512", "x86-64-v3": "haswell", "x86-64-v2": "nehalem"}
+#: flags of /proc/cpuinfo by the macros of compilers that make use of them: lower case, without underscores
+MACROS = {
+    **{flag.replace("_", ""): flag for flag in SIMD | {"bmi2", "popcnt", "movbe", "f16c", "sse4a"}},
+    **{"lzcnt": "abm", "bmi": "bmi1"},
+    **{f"armfeature{name}": name for name in ("atomics", "sve", "sve2")},
+    **{"armfeaturedotprod": "asimddp", "armfeatureqrdmx": "asimdrdm", "armfeaturematmulint8": "i8mm"},
+    **{"armfeaturefp16vectorarithmetic": "asimdhp", "armfeaturebf16vectorarithmetic": "bf16"},
 }
 
 
-def target() -> tuple[str, ...]:
+def target(gcc: str = "") -> tuple[str, ...]:
     """Compiler options for :data:`VARIABLE`, or for what all nodes have whose facts are in ``build/nodes``.
 
-    None for the processor of this host: that is so where no node lacks what this host has.
+    None for the processor of this host: that is so where no node lacks what this host has. ``gcc`` is its version.
     """
-    machine = platform.machine()
-    option = "-march" if machine == "x86_64" else "-mcpu"
-    if named := os.environ.get(VARIABLE):
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", named):
-            raise PlumbError(f"{named!r} names no processor", VARIABLE, "write x86-64-v3, or another of gcc's -march")
-        return () if named == "native" else (f"{option}={named}",)
-    files = sorted((paths.build() / "nodes").glob("*/*.json"))
-    here = frozenset(Reader().flags() & SIMD)
-    common = _common(here, tuple((str(file), file.stat().st_mtime_ns) for file in files))
-    if common == here:
-        return ()
-    level = next((name for name, flags in LEVELS.get(machine, ()) if flags <= common), None)
-    return () if level is None else (f"{option}={level}",)
+    if not (named := os.environ.get(VARIABLE)):
+        files = sorted((paths.build() / "nodes").glob("*/*.json"))
+        here = frozenset(Reader().flags() & SIMD)
+        common = _common(here, tuple((str(file), file.stat().st_mtime_ns) for file in files))
+        named = "native" if common == here else _level(common) or "native"
+    if gcc.startswith(("8.", "9.", "10.")):
+        named = OLDER.get(named, named)
+    return () if named == "native" else (native().replace("native", named),)
+
+
+def native() -> str:
+    """The compiler's option for the processor of this host."""
+    return "-march=native" if platform.machine() == "x86_64" else "-mcpu=native"
 
 
 @functools.cache
@@ -73,9 +77,15 @@ def _common(here: frozenset[str], files: tuple[tuple[str, int], ...]) -> frozens
     return here
 
 
-def needed(options: str, chosen: Sequence[str]) -> str:
-    """The flags of /proc/cpuinfo that programs need, from gcc's ``-Q --help=target`` and its ``chosen`` processor."""
-    flags = {NAMES[name] for name in NAMES.keys() & re.findall(r"^ *-m(\S+)\s+\[enabled\]$", options, re.MULTILINE)}
+def _level(flags: AbstractSet[str]) -> str | None:
+    """The best level that a processor with these ``flags`` has."""
+    return next((name for name, wanted in LEVELS.get(platform.machine(), ()) if wanted <= flags), None)
+
+
+def needed(macros: str, chosen: Sequence[str]) -> str:
+    """The flags of /proc/cpuinfo that programs need, from a compiler's ``-dM`` and its ``chosen`` processor."""
+    names = (name.lower().replace("_", "") for name in re.findall(r"^#define (\w+) 1$", macros, re.MULTILINE))
+    flags = {MACROS[name] for name in MACROS.keys() & names}
     return " ".join(sorted(flags if chosen else flags & Reader().flags()))
 
 
@@ -84,6 +94,7 @@ def refuse(facts: Mapping[str, Any], program: str, stack: str) -> None:
     flags = Reader().flags()
     lacking = [flag for flag in str(facts.get("instructions", "")).split() if flag not in flags]
     if flags and lacking:
-        message = f"{program} of stack {stack} was compiled for another processor: this node lacks {', '.join(lacking)}"
-        cure = f"{VARIABLE}=LEVEL plumb stack install --force {stack}, with what all nodes have, such as x86-64-v3"
-        raise PlumbError(message, platform.node(), cure)
+        # the line of a failed case is cut, and the cure is at its end
+        names = some(sorted(lacking, key=lambda flag: (flag not in SIMD, len(flag))), 2)
+        message = f"{program} of stack {stack} was compiled for another processor: this node lacks {names}"
+        raise PlumbError(message, platform.node(), f"{VARIABLE}={_level(flags)} plumb stack install {stack}")

@@ -447,9 +447,11 @@ def expand(value: str, base: Mapping[str, str]) -> str:
 def around(manifest: Manifest) -> dict[str, str]:
     """The variables of programs of a stack that we start outside a launch, such as its compiler wrapper.
 
-    No variable of this process says otherwise what an MPI library does, and compiles.
+    No variable of this process says otherwise what an MPI library does, and compiles: the module of another library
+    puts its headers into CPATH.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(families.VARIABLES)}
+    foreign = (*families.VARIABLES, "CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return kept | environment(manifest, os.environ)
 
 

@@ -163,13 +163,11 @@ def of_sites(name: str, kind: str, read: Callable[[Path], Mapping[str, Entry]]) 
 
 
 def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
-    loaded = loaded_by(name, entry.modules)
+    loaded, added = loaded_by(name, entry.modules)
     search = loaded.pop("PATH")
     command = _find(entry.launcher.command, search, file)
     family = mpi.TABLE[entry.mpi.family]
     programs = sorted(entry.benchmarks.items())
-    present = os.environ.get("PATH", "").split(":")
-    added = [Path(folder) for folder in search.split(":") if folder not in ("", *present)]
     folders = (
         folder for folder in (command.parent, *added) if any(family.programs_in(folder, family.compiler_wrappers))
     )
@@ -203,15 +201,14 @@ def _find(program: str, search: str, file: Path) -> Path:
     return Path(executable).absolute()
 
 
-def loaded_by(name: str, modules: list[str]) -> dict[str, str]:
-    """The variables that the modules set, and PATH with them loaded; only a login shell knows the command ``module``.
+def loaded_by(name: str, modules: list[str]) -> tuple[dict[str, str], list[Path]]:
+    """The variables that the modules set with PATH as it is then, and the folders that they add to PATH.
 
-    ``name`` is the stack that they are for.
-
-    For a variable that they prepend or append to, the value is what they add.
+    Only a login shell knows the command ``module``. ``name`` is the stack that they are for. For a variable that they
+    prepend or append to, the value is what they add.
     """
     if not modules:
-        return {"PATH": os.environ.get("PATH", os.defpath)}
+        return {"PATH": os.environ.get("PATH", os.defpath)}, []
     command = ["bash", "--login", "-c", _LOAD, "plumb", *modules]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -226,7 +223,9 @@ def loaded_by(name: str, modules: list[str]) -> dict[str, str]:
         for key, value in after.items()
         if value != before.get(key) and not _NOT_FOR_LAUNCHES.match(key)
     }
-    return {**variables, "PATH": after["PATH"]}
+    present = before.get("PATH", "").split(":")
+    added = [Path(folder) for folder in after["PATH"].split(":") if folder.startswith("/") and folder not in present]
+    return {**variables, "PATH": after["PATH"]}, added
 
 
 def _complaint(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plumbline import stacks
 from plumbline.base import files, git, paths, sealed
-from plumbline.base.errors import PlumbError, pick
+from plumbline.base.errors import PlumbError, require
 from plumbline.stacks import archive, fetch, manifest, osu
 
 #: the providers whose stacks are made of packages that can be packed
@@ -39,11 +39,10 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
     unknown stack and for what cannot be fetched or written; ``target`` is then unchanged.
     """
     for kind, name in wanted:
-        known = dict.fromkeys(stacks.provider(kind).names())
         if kind not in PACKED:
             cure = "modules are on the site already; copy an image and its .yaml, or the clone of a library"
             raise PlumbError(f"'{kind}:{name}' cannot be packed", "plumb stack pack", cure)
-        pick(known, name, f"no {kind} stack is called '{name}'", "plumb stack pack")
+        require(name, stacks.provider(kind).names(), f"no {kind} stack is called '{name}'", "plumb stack pack")
     names = {kind: [name for provider, name in wanted if provider == kind] for kind in PACKED}
     with files.writing("the archive", target):
         paths.stacks().mkdir(parents=True, exist_ok=True)

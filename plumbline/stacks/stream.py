@@ -7,6 +7,7 @@ https://www.cs.virginia.edu/stream/ref.html.
 from __future__ import annotations
 
 import math
+import os
 import platform
 import re
 import shutil
@@ -79,15 +80,23 @@ class Compiler:
 
     @classmethod
     def find(cls) -> Compiler:
-        """The system's gcc; raises :class:`PlumbError` if there is none."""
+        """The system's gcc; raises :class:`PlumbError` if there is none, or it does not know the processor."""
         if (gcc := shutil.which("gcc")) is None:
             raise PlumbError("no C compiler", "gcc", "install it, e.g. apt-get install gcc or dnf install gcc")
-        return cls(gcc, _ask([gcc, "-dumpfullversion"]), target=instructions.target())
+        version = _ask([gcc, "-dumpfullversion"])
+        compiler = cls(gcc, version, target=instructions.target(version))
+        if compiler.target and not compiler.macros():
+            message = f"{compiler.aim()!r} names no processor that gcc {version} knows"
+            raise PlumbError(message, instructions.VARIABLE, "write x86-64-v3, or another of gcc's -march")
+        return compiler
+
+    def macros(self) -> str:
+        """The macros that it defines for its processor; empty where it does not know the processor."""
+        return _ask([self.path, *(self.target or (instructions.native(),)), "-dM", "-E", "-xc", os.devnull])
 
     def needed(self) -> str:
         """The instructions that programs need, as flags of /proc/cpuinfo; empty where the compiler does not say."""
-        options = self.target or ("-march=native",)
-        return instructions.needed(_ask([self.path, *options, "-Q", "--help=target"]), self.target)
+        return instructions.needed(self.macros(), self.target)
 
     def aim(self) -> str:
         """The processor that programs are compiled for: the options, or :meth:`native`."""
@@ -103,7 +112,7 @@ class Compiler:
 def flags(elements: int, machine: str | None = None, target: Sequence[str] = ()) -> list[str]:
     """Compiler options for arrays of ``elements``, and for the processor that ``target`` names in place of this one."""
     machine = machine or platform.machine()
-    options = ["-O3", *(target or ["-march=native" if machine == "x86_64" else "-mcpu=native"]), "-fopenmp"]
+    options = ["-O3", *(target or [instructions.native()]), "-fopenmp"]
     if 3 * elements * ELEMENT_BYTES > SMALL_MODEL_BYTES:
         options += ["-fno-pie", "-no-pie", "-mcmodel=medium" if machine == "x86_64" else "-mcmodel=large"]
     return [*options, f"-DSTREAM_ARRAY_SIZE={elements}", f"-DNTIMES={repetitions(elements)}"]

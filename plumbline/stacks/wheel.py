@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from plumbline import mpi
 from plumbline.base import files, paths, terminal
-from plumbline.base.errors import PlumbError, pick
+from plumbline.base.errors import PlumbError, require
 from plumbline.stacks import Work, blas, fetch, kernels, libraries, manifest, osu, stream
 from plumbline.stacks.archive import pip_options
 from plumbline.stacks.manifest import Benchmark, Compiler, Launcher, Manifest, Mpi, Source
@@ -120,7 +120,7 @@ def work(name: str, force: bool, called: str | None = None) -> Work | None:
     called = called or name
     if called != name and called in RECIPES:
         raise PlumbError(f"'{called}' is the name of another stack", "--as", f"call it {name}-new")
-    pick(RECIPES, name, f"no wheel stack is called '{name}'", where)
+    require(name, RECIPES, f"no wheel stack is called '{name}'", where)
     if name not in names():
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
     reason = "asked for" if force else stale(name, called)

@@ -16,6 +16,7 @@ Both are at most 1 - confidence. Each retest gives a member another chance, whic
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,13 +45,7 @@ def at_least(count: int, of: int, chance: float) -> float:
 
 def _least(top: int, holds: Callable[[int], bool]) -> int | None:
     """The least number from 1 to ``top`` for which ``holds``, which holds for all larger ones too; None if none."""
-    if not holds(top):
-        return None
-    low, high = 1, top
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
+    return 1 + bisect.bisect_left(range(1, top), True, key=holds) if holds(top) else None
 
 
 @dataclass(frozen=True)

@@ -107,13 +107,13 @@ def walsh_averages(values: Ints, places: Sequence[int]) -> Floats:
 
 def _walsh_sum(ordered: Ints, place: int) -> int:
     """The sum of two of the ``ordered`` values (one may be taken twice) that has ``place`` smaller ones."""
-    low, high = 2 * int(ordered[0]), 2 * int(ordered[-1])
-    while low < high:
-        middle = (low + high) // 2
-        both_orders = int(np.searchsorted(ordered, middle - ordered, side="right").sum())
-        twice = int(np.searchsorted(ordered, middle // 2, side="right"))
-        low, high = (middle + 1, high) if (both_orders + twice) // 2 <= place else (low, middle)
-    return low
+    low = 2 * int(ordered[0])
+
+    def no_larger(total: int) -> int:
+        both_orders = int(np.searchsorted(ordered, total - ordered, side="right").sum())
+        return (both_orders + int(np.searchsorted(ordered, total // 2, side="right"))) // 2
+
+    return low + bisect.bisect_right(range(low, 2 * int(ordered[-1])), place, key=no_larger)
 
 
 #: numbers of pairs at which a series is looked at

@@ -251,13 +251,12 @@ def test_a_damaged_record_cannot_steer_the_terminal(place, capsys):
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
-def test_ctrl_c_while_a_command_is_loaded_is_one_line(command, monkeypatch, capsys):
+def test_ctrl_c_while_a_command_is_loaded_is_one_line(command, monkeypatch, refused):
     def interrupted(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(importlib, "import_module", interrupted)
-    assert cli.main([command]) == 130
-    assert capsys.readouterr().err == "plumb: interrupted\n"
+    assert refused(130, command) == "plumb: interrupted\n"
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)

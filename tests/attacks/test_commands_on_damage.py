@@ -161,12 +161,11 @@ def test_odd_site_files_are_one_error_or_in_order(words, place, capsys):
         (folder / name).write_text(sound)
 
 
-def test_an_end_that_is_linked_only_to_ends_left_out_is_left_out_too(place, capsys):
+def test_an_end_that_is_linked_only_to_ends_left_out_is_left_out_too(place, output_of):
     """Its level would be the median of nothing, and no JSON."""
     rows = [*LINKS.splitlines()[:13], b"2,8,all,2.4", b"1,9,all,2.5", b"2,10,all,2"]
     (place / "table.csv").write_bytes(b"\n".join(rows) + b"\n")
-    assert cli.main(["outliers", "--matrix", "table.csv", "--better", "lower", "--json"]) == 2
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = output_of(2, "outliers", "--matrix", "table.csv", "--better", "lower", "--json").splitlines()
     assert json.loads(line)["spread"] > 0
 
 

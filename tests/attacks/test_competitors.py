@@ -6,38 +6,18 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from witness_helper import MPI, compile_c, cpus, only, rank_plan, run
+from witness_helper import MPI, compile_c, cpus, only, rank_plan, run, with_mpi
 from witnesses import of_documents
 
 from plumbline.host import machine
 from plumbline.launch.witness import disturbance
-
-#: works for the given hundredths of a second of CPU time before MPI_Init, after it, and after MPI_Finalize
-PHASES = """
-#include <stdlib.h>
-#include <time.h>
-int MPI_Init(int *, char ***), MPI_Finalize(void);
-static void work(const char *hundredths) {
-    clock_t end = clock() + atoi(hundredths) * (CLOCKS_PER_SEC / 100);
-    while (clock() < end) { }
-}
-int main(int argc, char **argv) {
-    (void)argc;
-    work(argv[1]);
-    MPI_Init(NULL, NULL);
-    work(argv[2]);
-    MPI_Finalize();
-    work(argv[3]);
-    return 0;
-}
-"""
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("phases")
     compile_c(folder, MPI, "-shared", "-fPIC", name="libmpi.so")
-    return compile_c(folder, PHASES, f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}", name="phases")
+    return compile_c(folder, "works_in_phases.c", *with_mpi(folder), name="phases")
 
 
 @contextmanager

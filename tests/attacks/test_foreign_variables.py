@@ -88,7 +88,8 @@ def test_pip_gets_of_variables_and_settings_files_how_a_registry_is_reached(monk
 
 
 def test_no_variable_of_a_user_chooses_what_a_stack_is_compiled_by(monkeypatch):
-    for name in ("OMPI_CC", "OMPI_CFLAGS", "MPICH_CC", "I_MPI_CC", *map(named, mpi.VARIABLES)):
+    others = ("OMPI_CC", "OMPI_CFLAGS", "MPICH_CC", "I_MPI_CC", "CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH")
+    for name in (*others, *map(named, mpi.VARIABLES)):
         monkeypatch.setenv(name, "clang")
     stack = manifest.load("mpich")
     assert not [name for name, value in manifest.around(stack).items() if value == "clang"]

@@ -12,7 +12,7 @@ import processes
 import pytest
 from msgspec.structs import replace
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
-from witness_helper import MPI, Rank, compile_c, cpus, only, rank_plan, run, start
+from witness_helper import MPI, Rank, compile_c, cpus, only, rank_plan, run, start, with_mpi
 from witnesses import of_documents, typed
 
 from plumbline.host import machine
@@ -23,77 +23,6 @@ from plumbline.measure import driver
 from plumbline.records.launch import Scheduling, kind
 from plumbline.stacks import manifest
 
-#: a thread works for hundredths of a second of CPU time: "return" ends as a thread should, "exit" by the system call,
-#: "clone" was started by clone(2) and never was a thread of the C library
-THREADS = """
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-static atomic_int done;
-static char stack[1 << 16];
-static int hundredths;
-static long long cpu(void) {
-    struct timespec now;
-    syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * 100 + now.tv_nsec / 10000000;
-}
-static int work(void *way) {
-    while (cpu() < hundredths) { }
-    done = 1;
-    if (strcmp(way, "return")) syscall(SYS_exit, 0);
-    return 0;
-}
-static void *thread(void *way) { work(way); return NULL; }
-int main(int argc, char **argv) {
-    pthread_t one;
-    (void)argc;
-    hundredths = atoi(argv[2]);
-    int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-    if (!strcmp(argv[1], "clone"))
-        clone(work, stack + sizeof stack, flags, argv[1]);
-    else
-        pthread_create(&one, NULL, thread, argv[1]);
-    while (!done) usleep(1000);
-    usleep(100000);
-    return 0;
-}
-"""
-#: an MPI program that works for hundredths of a second, or sleeps in pieces of microseconds for as long, or with -1
-#: stops itself before each hundredth; with a word, a second thread works then, too, and stays
-PHASE = """
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
-int MPI_Init(int *, char ***), MPI_Finalize(void);
-static void *work(void *hundredths) {
-    clock_t end = clock() + atoi(hundredths) * (CLOCKS_PER_SEC / 100);
-    while (clock() < end) { }
-    for (;;) pause();
-    return NULL;
-}
-int main(int argc, char **argv) {
-    pthread_t other;
-    MPI_Init(NULL, NULL);
-    if (argc > 4) pthread_create(&other, NULL, work, argv[1]);
-    for (int left = atoi(argv[1]); atoi(argv[2]) < 0 && left > 0; left--) {
-        raise(SIGSTOP);
-        for (clock_t end = clock() + CLOCKS_PER_SEC / 100; clock() < end;) { }
-    }
-    clock_t end = clock() + atoi(argv[1]) * (CLOCKS_PER_SEC / 100);
-    while (atoi(argv[2]) == 0 && clock() < end) { }
-    for (int left = atoi(argv[1]) * 10000; atoi(argv[2]) > 0 && left > 0; left -= atoi(argv[2])) usleep(atoi(argv[2]));
-    if (argc > 3) setpriority(PRIO_PROCESS, 0, atoi(argv[3]));
-    return MPI_Finalize();
-}
-"""
 #: a real MPI program
 REAL = """
 #include <mpi.h>
@@ -109,8 +38,8 @@ def programs(tmp_path_factory):
     """A folder with the programs ``threads`` and ``phase``."""
     folder = tmp_path_factory.mktemp("programs")
     compile_c(folder, MPI, "-shared", "-fPIC", name="libmpi.so")
-    compile_c(folder, THREADS, "-pthread", name="threads")
-    compile_c(folder, PHASE, "-pthread", f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}", name="phase")
+    compile_c(folder, "unlisted_threads.c", "-pthread", name="threads")
+    compile_c(folder, "works_or_waits.c", "-pthread", *with_mpi(folder), name="phase")
     return folder
 
 

@@ -10,6 +10,7 @@ import pytest
 import stack_manifest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
+from witness_helper import compile_c
 
 from plumbline import mpi, schedulers
 from plumbline.base import paths
@@ -22,20 +23,7 @@ from plumbline.show import record as show
 
 PR_SET_TIMERSLACK, PR_SET_THP_DISABLE = 29, 41
 IOPRIO_SET, OF_PROCESS, IDLE = {"x86_64": 251}.get(platform.machine(), 30), 1, 3
-#: a clock on which an hour has half as many seconds: rates double
-FAKE_CLOCK = r"""
-#define _GNU_SOURCE
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-int clock_gettime(clockid_t clock, struct timespec *time) {
-    int status = syscall(SYS_clock_gettime, clock, time);
-    long long half = (time->tv_sec * 1000000000LL + time->tv_nsec) / 2;
-    time->tv_sec = half / 1000000000;
-    time->tv_nsec = half % 1000000000;
-    return status;
-}
-"""
+SET_MEMPOLICY, INTERLEAVE = {"x86_64": 238}.get(platform.machine(), 237), 3
 #: runs a program and lets it go on at each stop
 TRACER = """
 import ctypes, os, sys
@@ -54,10 +42,7 @@ TELL = "import os\nopen('given', 'w').write('\\n'.join(f'{k}={v}' for k, v in os
 
 @pytest.fixture
 def fake_clock(tmp_path):
-    source, library = tmp_path / "clock.c", tmp_path / "libclock.so"
-    source.write_text(FAKE_CLOCK)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    return str(library)
+    return str(compile_c(tmp_path, "slow_clock.c", "-shared", "-fPIC", name="libclock.so"))
 
 
 def measured(bench, base="mpich", code=TELL, **changes):  # noqa: F811
@@ -123,6 +108,19 @@ def test_a_program_under_a_tracer_says_so(tmp_path):
     if done.returncode:
         pytest.skip("this host refuses ptrace")
     assert [file for file in tmp_path.glob("*.json") if '"traced by a debugger or strace"' in file.read_text()]
+
+
+@pytest.mark.e2e
+def test_the_memory_policy_of_numactl_is_a_circumstance_where_no_plan_has_one(bench):  # noqa: F811
+    libc = ctypes.CDLL(None)
+    if libc.syscall(SET_MEMPOLICY, INTERLEAVE, ctypes.byref(ctypes.c_ulong(1)), 64):
+        pytest.skip("this container refuses memory policies")
+    try:
+        free, planned = (measured(bench, placement=placement)[0] for placement in ("none", "core"))
+    finally:
+        libc.syscall(SET_MEMPOLICY, 0, None, 0)
+    assert "memory policy interleave" in free.scheduling
+    assert "memory policy" not in planned.scheduling
 
 
 @pytest.mark.e2e

@@ -136,12 +136,11 @@ def test_the_present_folder_is_a_folder_and_no_file(words, refused, place, capsy
 
 @pytest.mark.parametrize("target", TARGETS.split())
 @pytest.mark.parametrize("written", WRITTEN, ids=" ".join)
-def test_no_output_replaces_measured_data(written, target, place, capsys):
+def test_no_output_replaces_measured_data(written, target, place, refused):
     before = state(place)
     command, option = written
     words = [*WRITTEN[written].split(), *([option] if option.startswith("--") else []), target]
-    assert cli.main(words) == (cli.COMMANDS[command].errors.get("", 2))
-    assert REFUSED.fullmatch(capsys.readouterr().err)
+    assert REFUSED.fullmatch(refused(cli.COMMANDS[command].errors.get("", 2), *words))
     assert state(place) == before
 
 

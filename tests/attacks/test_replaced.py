@@ -64,7 +64,7 @@ def edited_with_the_old_times(file):
 
 @pytest.mark.parametrize("change", [append, replaced, edited_with_the_old_times, Path.unlink])
 def test_each_change_of_a_file_is_seen_until_it_is_undone(program, change):
-    watched = Files.of([program], {})
+    watched = Files([program], {})
     assert watched.changes() == []
     wait_for_a_tick(program)
     change(program)
@@ -75,7 +75,7 @@ def test_each_change_of_a_file_is_seen_until_it_is_undone(program, change):
 
 
 def test_a_file_that_only_looks_changed_is_none(program):
-    watched = Files.of([], {program: manifest.sha256(program)})
+    watched = Files([], {program: manifest.sha256(program)})
     program.touch()
     program.chmod(0o755)
     assert watched.changes() == []

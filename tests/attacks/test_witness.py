@@ -8,93 +8,10 @@ from pathlib import Path
 
 import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
-from witness_helper import MPI, Rank, compile_c, run
+from witness_helper import MPI, Rank, compile_c, run, with_mpi
 from witnesses import read
 
 from plumbline.measure import driver
-
-#: works for the given hundredths of a second of CPU time; with a second argument it is an MPI program
-WORK = """
-#include <stdlib.h>
-#include <time.h>
-int MPI_Init(int *, char ***), MPI_Finalize(void);
-int main(int argc, char **argv) {
-    if (argc > 2) MPI_Init(NULL, NULL);
-    clock_t begin = clock();
-    while (clock() - begin < atoi(argv[1]) * (CLOCKS_PER_SEC / 100)) { }
-    return argc > 2 ? MPI_Finalize() : 0;
-}
-"""
-#: starts what it is given as a child and waits for it
-PARENT = """
-#include <sys/wait.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-    int status = 1;
-    (void)argc;
-    if (fork() == 0) { execvp(argv[1], argv + 1); _exit(127); }
-    wait(&status);
-    return WEXITSTATUS(status);
-}
-"""
-#: works for hundredths of a second at home, before and after excursions: as many, each with microseconds of CPU time;
-#: who goes there, and by the C library's call or the system call alone
-EXCURSIONS = """
-#include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-static char **words;
-static void work(long us) {
-    struct timespec at, begin;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-    while ((at.tv_sec - begin.tv_sec) * 1000000 + (at.tv_nsec - begin.tv_nsec) / 1000 < us);
-}
-static void bind_to(int cpu, int raw) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    if (raw) syscall(SYS_sched_setaffinity, 0, sizeof set, &set);
-    else if (words[3][0] == 'p') pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-    else sched_setaffinity(0, sizeof set, &set);
-}
-static void *go(void *unused) {
-    for (int i = 0; i < atoi(words[4]); i++) {
-        bind_to(atoi(words[1]), words[3][0] == 'r');
-        work(atol(words[5]));
-        bind_to(atoi(words[2]), !strcmp(words[3], "raw"));
-    }
-    if (!strcmp(words[3], "pthread-exit")) pthread_exit(NULL);
-    return unused;
-}
-int main(int argc, char **argv) {
-    pthread_t thread;
-    words = argv;
-    (void)argc;
-    work(10000 * atol(argv[6]));
-    if (!strncmp(argv[3], "pthread", 7)) {
-        pthread_create(&thread, NULL, go, NULL);
-        pthread_join(thread, NULL);
-    } else if (!strncmp(argv[3], "child", 5)) {
-        if (fork() == 0) {
-            go(NULL);
-            if (!strcmp(argv[3], "child-_exit")) _exit(0);
-            if (!strcmp(argv[3], "child-call")) syscall(SYS_exit_group, 0);
-            exit(0);
-        }
-        wait(NULL);
-    } else {
-        go(NULL);
-    }
-    work(10000 * atol(argv[7]));
-    return 0;
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -102,11 +19,10 @@ def programs(tmp_path_factory):
     """A folder with the programs ``work``, ``static``, ``parent`` and ``excursions``."""
     folder = tmp_path_factory.mktemp("programs")
     compile_c(folder, MPI, "-shared", "-fPIC", name="libmpi.so")
-    compile_c(folder, WORK, f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}", name="work")
-    alone = WORK.replace("MPI_Init(NULL, NULL)", "return 9").replace("MPI_Finalize()", "9")
-    compile_c(folder, alone, "-static", name="static")
-    compile_c(folder, PARENT, name="parent")
-    compile_c(folder, EXCURSIONS, "-pthread", name="excursions")
+    compile_c(folder, "works.c", *with_mpi(folder), name="work")
+    compile_c(folder, "works.c", "-DALONE", "-static", name="static")
+    compile_c(folder, "starts_a_child.c", name="parent")
+    compile_c(folder, "excursions.c", "-pthread", name="excursions")
     return folder
 
 

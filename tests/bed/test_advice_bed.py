@@ -39,7 +39,7 @@ STEPS = "for step in 1 2; do srun --overlap -n1 --cpu-bind=map_cpu:0 ./spin & do
 def play(bed: Bed, folder: Path, state: str, **given: object) -> subprocess.CompletedProcess[str]:
     """The playbook advice.yml on all hosts of the bed."""
     own = {"plumb_advice_spool": SPOOL, "plumb_advice_state": state, "plumb_advice_plumb": f"{HOME}/plumb",
-           "plumb_advice_delivery": "output",
+           "plumb_advice_delivery": "output", "plumb_advice_modules": "/etc/plumb-modules",
            "plumb_advice_library": str(paths.library("witness")), **given}  # fmt: skip
     return run_playbook("advice.yml", ("ctl", *bed.nodes), folder, own)
 

@@ -19,13 +19,10 @@ HERE = Path(__file__).parent
 # ---- without root
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"nodes": 0}, {"nodes": 7}, {"flavor": "../fresh"}, {"shape": "1gbit; reboot"}, {"shape": "fast"}),
-        *({"fake_topology": f"Sockets=2{text}"} for text in ("", " CoresPerSocket=8 ThreadsPerCore=1\nSlurmUser=root")),
-    ],
-)
+@pytest.mark.parametrize("wrong", [
+    *({"nodes": 0}, {"nodes": 7}, {"flavor": "../fresh"}, {"shape": "1gbit; reboot"}, {"shape": "fast"}),
+    *({"fake_topology": f"Sockets=2{text}"} for text in ("", " CoresPerSocket=8 ThreadsPerCore=1\nSlurmUser=root")),
+])  # fmt: skip
 def test_wrong_options_are_refused(wrong):
     with pytest.raises(host.BedError):
         layout.Settings(**wrong)  # type: ignore[arg-type]

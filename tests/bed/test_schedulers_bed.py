@@ -211,15 +211,12 @@ def test_a_bad_node_gets_no_job_until_it_is_well(cluster, sensors):
     assert bad(bed, "node2") == "0"
 
 
-@pytest.mark.parametrize(
-    ("access", "what"),
-    [
-        pytest.param(["-q nowhere"], "unknown queue", marks=pytest.mark.long),
-        (["-q main", "-pe nowhere 2"], 'parallel environment "nowhere" does not exist'),
-        pytest.param(["-q main", "-l h_rt=2:00:00"], "no suitable queues", marks=pytest.mark.long),
-        pytest.param(["-q main", "-pe mpi 9999"], "no suitable queues", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("access", "what"), [
+    pytest.param(["-q nowhere"], "unknown queue", marks=pytest.mark.long),
+    (["-q main", "-pe nowhere 2"], 'parallel environment "nowhere" does not exist'),
+    pytest.param(["-q main", "-l h_rt=2:00:00"], "no suitable queues", marks=pytest.mark.long),
+    pytest.param(["-q main", "-pe mpi 9999"], "no suitable queues", marks=pytest.mark.long),
+])  # fmt: skip
 def test_what_grid_engine_cannot_do_is_one_line_and_leaves_no_job(cluster, access, what):
     if cluster.name != "sge":
         pytest.skip("of Grid Engine")

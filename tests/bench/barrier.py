@@ -7,10 +7,9 @@ Under its default wait policy gcc's library spins for a while and then sleeps; `
 fair comparison with barriers that always do. Both are shown.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 import pairs
@@ -38,25 +37,10 @@ def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, floa
     for policy in POLICIES:
         for kind in OURS:
             name = f"{kind} / openmp, wait policy {policy}"
-            ratio = pairs.compare(
-                lambda kind=kind, policy=policy: once(kind, policy),  # type: ignore[misc]
-                lambda policy=policy: once("openmp", policy),  # type: ignore[misc]
-                chosen.pairs,
-                "lower",
-                seed=chosen.seed,
-                name=name,
-            )
-            found[name] = (ratio, TARGET)
+            both = partial(once, kind, policy), partial(once, "openmp", policy)
+            found[name] = (pairs.compare(*both, chosen.pairs, "lower", seed=chosen.seed, name=name), TARGET)
     return found
 
 
-def main() -> int:
-    """Compare and print."""
-    parser = argparse.ArgumentParser(description="barriers against the OpenMP library's, by interleaved launches.")
-    parser.add_argument("--kernels", metavar="DIR", help="folder of another build of the kernels")
-    chosen = pairs.options(parser)
-    return pairs.report(lambda: comparisons(chosen), "ns")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pairs.main("barriers against the OpenMP library's, by interleaved launches.", comparisons, "ns"))

@@ -7,10 +7,9 @@ They measure different things (docs/kernels/collective.md), so there is no targe
 time of ours is the median of its valid windows; OSU's is what its program prints, IMB's the mean over the ranks.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
+from functools import partial
 
 import pairs
 import start
@@ -62,14 +61,9 @@ def rows(chosen: argparse.Namespace) -> list[list[str]]:
         for parser, name, program in (("osu", osu, osu), ("imb", imb, "imb-mpi1")):
             if name is None or program not in stack.benchmarks:
                 continue
-            ratio = pairs.compare(
-                lambda operation=operation: ours(stack, placement, operation),  # type: ignore[misc]
-                lambda parser=parser, name=name: theirs(stack, placement, parser, name),  # type: ignore[misc]
-                chosen.pairs,
-                "lower",
-                seed=chosen.seed,
-                name=f"{chosen.stack} {operation} {parser}",
-            )
+            both = partial(ours, stack, placement, operation), partial(theirs, stack, placement, parser, name)
+            label = f"{chosen.stack} {operation} {parser}"
+            ratio = pairs.compare(*both, chosen.pairs, "lower", seed=chosen.seed, name=label)
             numbers = [f"{ratio.ours:.3f}", f"{ratio.theirs:.3f}", str(ratio.pairs), f"{ratio.median:.2f}"]
             found.append([chosen.stack, operation, parser, *numbers, f"[{ratio.low:.2f}, {ratio.high:.2f}]"])
     return found

@@ -4,8 +4,6 @@
 python tests/bench/dgemm.py --stack mpich --pairs 20
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
@@ -35,15 +33,9 @@ def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, floa
     return {"dgemm / FMA peak": (pairs.ratio_of(rates, peaks, "higher"), TARGET)}
 
 
-def main() -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="dgemm against the peak of register-only multiply-adds.")
-    parser.add_argument("--kernels", metavar="DIR", help="folder of another build of the kernels")
-    parser.add_argument("--size", type=int, default=0, help="of the matrices; 0: the kernel's default")
-    parser.add_argument("--repetitions", type=int, default=20, help="of a launch; the best one counts")
-    chosen = pairs.options(parser)
-    return pairs.report(lambda: comparisons(chosen), "GFlop/s")
-
+SIZE = {"type": int, "default": 0, "help": "of the matrices; 0: the kernel's default"}
+REPETITIONS = {"type": int, "default": 20, "help": "of a launch; the best one counts"}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    text = "dgemm against the peak of register-only multiply-adds."
+    sys.exit(pairs.main(text, comparisons, "GFlop/s", size=SIZE, repetitions=REPETITIONS))

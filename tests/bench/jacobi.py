@@ -8,8 +8,6 @@ that of a copy of the same arrays by the same threads, the plain solver is the o
 one thread on each core, and all cores of a shared cache.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
@@ -98,13 +96,5 @@ def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, floa
     return {name: compare(name, *what) for name, what in plans.items()}
 
 
-def main() -> int:
-    """Compare and print."""
-    parser = argparse.ArgumentParser(description="The Jacobi solvers against their models, by launches.")
-    parser.add_argument("--kernels", metavar="DIR", help="folder of another build of the kernels")
-    chosen = pairs.options(parser)
-    return pairs.report(lambda: comparisons(chosen), "MLUP/s")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pairs.main("The Jacobi solvers against their models, by launches.", comparisons, "MLUP/s"))

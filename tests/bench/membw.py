@@ -7,8 +7,6 @@ STREAM reports its best repetition, likwid-bench the mean of all: each is compar
 likwid-bench (Debian package likwid) is left out where it is not installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil
@@ -84,13 +82,5 @@ def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, floa
     }
 
 
-def main() -> int:
-    """Compare and print."""
-    parser = argparse.ArgumentParser(description="membw against STREAM and likwid-bench, by interleaved launches.")
-    parser.add_argument("--kernels", metavar="DIR", help="folder of another build of the kernels")
-    chosen = pairs.options(parser)
-    return pairs.report(lambda: comparisons(chosen), "MB/s")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pairs.main("membw against STREAM and likwid-bench, by interleaved launches.", comparisons, "MB/s"))

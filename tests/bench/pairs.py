@@ -7,8 +7,6 @@ that the sign test leaves: it holds the true median with at least 95 %, whatever
 Source: Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, 3.4-3.6.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
@@ -58,6 +56,10 @@ class Ratio:
         if impossible:
             return "missed"
         return "open, median reaches it" if median else "open, median misses it"
+
+
+#: what the options ask for: name to ratio and target
+Comparisons = Callable[[argparse.Namespace], Mapping[str, tuple[Ratio, float]]]
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -168,6 +170,16 @@ def options(parser: argparse.ArgumentParser, arguments: Sequence[str] | None = N
     if chosen.pairs < LEAST_PAIRS:
         parser.error(f"--pairs must be at least {LEAST_PAIRS}: fewer have no 95 % interval")
     return chosen
+
+
+def main(description: str, comparisons: Comparisons, unit: str, **more: Mapping[str, Any]) -> int:
+    """Read the options, ``more`` of them by name, run the comparisons and print their table; the exit status."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--kernels", metavar="DIR", help="folder of another build of the kernels")
+    for name, settings in more.items():
+        parser.add_argument(f"--{name}", **settings)
+    chosen = options(parser)
+    return report(lambda: comparisons(chosen), unit)
 
 
 def report(work: Callable[[], Mapping[str, tuple[Ratio, float]]], unit: str) -> int:

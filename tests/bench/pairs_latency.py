@@ -8,10 +8,9 @@ an equal number of iterations in all, and so suffers less from an interruption: 
 has two decimals only, so the time of 8 bytes is taken from the bandwidth that it prints beside it.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
+from functools import partial
 
 import pairs
 import start
@@ -57,26 +56,13 @@ def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, floa
     found = {}
     for size, metric, better in ((SMALL, "latency", "lower"), (LARGE, "bandwidth", "higher")):
         name = f"{chosen.stack} {chosen.placement} {metric} of {size} B, {'us' if size == SMALL else 'MB/s'}"
-        ratio = pairs.compare(
-            lambda size=size, metric=metric: ours(chosen, size, metric),  # type: ignore[misc]
-            lambda size=size, metric=metric: theirs(chosen, size, metric),  # type: ignore[misc]
-            chosen.pairs,
-            better,  # type: ignore[arg-type]
-            seed=chosen.seed,
-            name=name,
-        )
-        found[name] = (ratio, TARGETS[metric])
+        both = (partial(side, chosen, size, metric) for side in (ours, theirs))
+        found[name] = (pairs.compare(*both, chosen.pairs, better, seed=chosen.seed, name=name), TARGETS[metric])
     return found
 
 
-def main() -> int:
-    """Compare and print."""
-    parser = argparse.ArgumentParser(description="pairs against IMB-MPI1 PingPong, by interleaved launches.")
-    parser.add_argument("--kernels", metavar="DIR", help="folder of another build of the kernels")
-    parser.add_argument("--placement", default="pair:l3", help="of the two ranks (default: %(default)s)")
-    chosen = pairs.options(parser)
-    return pairs.report(lambda: comparisons(chosen), "(as named)")
-
+PLACEMENT = {"default": "pair:l3", "help": "of the two ranks (default: %(default)s)"}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    text = "pairs against IMB-MPI1 PingPong, by interleaved launches."
+    sys.exit(pairs.main(text, comparisons, "(as named)", placement=PLACEMENT))

@@ -1,7 +1,5 @@
 """How the comparisons start their programs: bound by plumb-bind, in the environment of an installed stack."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

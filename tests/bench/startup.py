@@ -9,8 +9,6 @@ files, which is what a real start reads on such a host; the real start on this h
 median is not below the limit.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

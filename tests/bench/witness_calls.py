@@ -6,8 +6,6 @@ The least time does not depend on what else the machine does, unlike that of a p
     python tests/bench/witness_calls.py --stack mpich
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

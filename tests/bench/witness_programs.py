@@ -12,8 +12,6 @@ The stack is one that is installed (stacks/NAME/manifest.json). Ping-pong is IMB
 else osu_latency. Exit status 0: the cost is shown to be below --limit; 1: it is above; 3: too noisy to say.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

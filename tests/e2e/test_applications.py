@@ -108,19 +108,15 @@ def test_the_campaign_says_what_failed(ran):
     assert "failed odd_wrong %placement=core on openmpi (default): launch 0: wrong answer: 1.26" in output
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["list"], "odd_serial"),
-        (["show", "RECORD"], "verified"),
-        (["history"], "odd_well %placement=core"),
-        (["report", "--output", "report.html"], "report.html"),
-        (["publish", "pages"], "published: "),
-        (["calibrate", "--dry-run"], "0 references would change"),
-        (["export", "--format", "csv", "--output", "figures.csv"], "figures.csv"),
-    ],
-    ids=lambda one: one[0] if isinstance(one, list) else "",
-)
+@pytest.mark.parametrize(("words", "said"), [
+    (["list"], "odd_serial"),
+    (["show", "RECORD"], "verified"),
+    (["history"], "odd_well %placement=core"),
+    (["report", "--output", "report.html"], "report.html"),
+    (["publish", "pages"], "published: "),
+    (["calibrate", "--dry-run"], "0 references would change"),
+    (["export", "--format", "csv", "--output", "figures.csv"], "figures.csv"),
+], ids=lambda one: one[0] if isinstance(one, list) else "")  # fmt: skip
 def test_every_view_takes_them(ran, words, said):
     _, _, records, (folder, around) = ran
     words = [records["well"]["id"] if word == "RECORD" else word for word in words]
@@ -136,13 +132,10 @@ def test_a_record_is_reproduced(ran):
     assert "rate" in output
 
 
-@pytest.mark.parametrize(
-    ("key", "reason"),
-    [
-        pytest.param("inputs", "write copy: [case, plan] in plumb.yaml: each launch gets", marks=pytest.mark.long),
-        ("copy", None),
-    ],
-)
+@pytest.mark.parametrize(("key", "reason"), [
+    pytest.param("inputs", "write copy: [case, plan] in plumb.yaml: each launch gets", marks=pytest.mark.long),
+    ("copy", None),
+])  # fmt: skip
 def test_launches_start_from_the_same_files_by_themselves(tmp_path, key, reason):
     """Also: one process, and no launcher, for a program without MPI; its build makes what it reads."""
     folder = tmp_path / "plan"

@@ -86,14 +86,11 @@ def run(runner, top, source, host, *more):
     return answer.returncode, answer.stdout + answer.stderr
 
 
-@pytest.mark.parametrize(
-    ("series", "verdict", "job"),
-    [
-        ("latency 8 B", "PASS", ""),
-        ("latency 1 MiB", "FAIL", "FAIL 1"),
-        ("alltoall 64 KiB", "INCONCLUSIVE", "WARN 2"),  # tolerated
-    ],
-)
+@pytest.mark.parametrize(("series", "verdict", "job"), [
+    ("latency 8 B", "PASS", ""),
+    ("latency 1 MiB", "FAIL", "FAIL 1"),
+    ("alltoall 64 KiB", "INCONCLUSIVE", "WARN 2"),  # tolerated
+])  # fmt: skip
 def test_a_merge_request_gets_its_verdict_junit_and_comment(runner, checkout, host, series, verdict, job):
     pairs(checkout, series)
     _, said = run(runner, checkout, "merge_request_event", host)  # the status of the runner is not a job's
@@ -154,14 +151,11 @@ def github_faults(modules, text):
     return [(one["line"], one["message"]) for one in json.loads(found) if one["kind"] != "runner-label"]
 
 
-@pytest.mark.parametrize(
-    "extra",
-    [
-        pytest.param({}, marks=pytest.mark.long),
-        pytest.param({"comment": True, "pages": True, "inconclusive": "fail"}, marks=pytest.mark.long),
-        {"test": "a: b # c", "site": "x", "partition": "y"},
-    ],
-)
+@pytest.mark.parametrize("extra", [
+    pytest.param({}, marks=pytest.mark.long),
+    pytest.param({"comment": True, "pages": True, "inconclusive": "fail"}, marks=pytest.mark.long),
+    {"test": "a: b # c", "site": "x", "partition": "y"},
+])  # fmt: skip
 def test_github_would_read_the_workflow(modules, extra):
     text = pipelines.github(pipelines.Values(tags=("hpc",), stack="openmpi", **extra))
     assert github_faults(modules, text) == []

@@ -152,14 +152,11 @@ def broken(tmp_path_factory):
     return code, around
 
 
-@pytest.mark.parametrize(
-    ("baseline", "candidate", "said"),
-    [
-        ("first", "second", "plumb: candidate second: the build of {second} fails with mpich: code.c:1:25: error: "),
-        ("second", "first", "plumb: baseline second: the build of {second} fails with mpich: code.c:1:25: error: "),
-        ("first", "third", "plumb: candidate third: no test ran: there is no program ./code, built with mpich ("),
-    ],
-)
+@pytest.mark.parametrize(("baseline", "candidate", "said"), [
+    ("first", "second", "plumb: candidate second: the build of {second} fails with mpich: code.c:1:25: error: "),
+    ("second", "first", "plumb: baseline second: the build of {second} fails with mpich: code.c:1:25: error: "),
+    ("first", "third", "plumb: candidate third: no test ran: there is no program ./code, built with mpich ("),
+])  # fmt: skip
 def test_a_side_that_cannot_be_built_ends_a_gate_before_anything_is_measured(broken, baseline, candidate, said):
     code, around = broken
     words = ("--baseline", baseline, "--candidate", candidate, "--stack", "mpich")

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import stored
+from packaging.specifiers import SpecifierSet
 from test_reframe import TESTS, activated, ran, reframe
 
 from plumbline.base import paths
@@ -52,12 +53,19 @@ def test_a_system_without_stacks_is_an_error_with_the_cure(theirs, action):
     )
 
 
-@pytest.mark.parametrize("words", [["-C", str(THEIRS)], ["-C", str(OURS)]])
-def test_a_python_without_our_packages_is_an_error_with_the_cure(theirs, tmp_path, words):
-    (tmp_path / "msgspec.py").write_text("raise ModuleNotFoundError(\"No module named 'msgspec'\")\n")
-    status, output = reframe(*words, "-r", **theirs, PYTHONPATH=str(tmp_path))
+ABSENT = ("msgspec", "raise ModuleNotFoundError(\"No module named 'msgspec'\")", "No module named 'msgspec'")
+OLDER = ("sitecustomize", "import reframe; del reframe.RegressionTestPlugin", "module 'reframe' has no attribute")
+
+
+@pytest.mark.parametrize(
+    ("words", "module", "text", "message"),
+    [(["-C", str(THEIRS)], *ABSENT), (["-C", str(OURS)], *ABSENT), (["-C", str(OURS), "--system", "local"], *OLDER)],
+)
+def test_a_python_that_cannot_load_the_suite_is_an_error_with_the_cure(theirs, tmp_path, words, module, text, message):
+    (tmp_path / f"{module}.py").write_text(f"{text}\n")
+    status, output = reframe(*words, "-r", tests=TESTS / "osu.py", **theirs, PYTHONPATH=str(tmp_path))
     assert status == 1
-    line = "plumb: the Python of this ReFrame cannot load the suite: No module named 'msgspec' ("
+    line = f"plumb: the Python of this ReFrame cannot load the suite: {message}"
     assert output.splitlines()[-1].startswith(line)
 
 
@@ -129,17 +137,22 @@ def test_a_mode_selects_and_the_prefix_moves_log_and_perflog(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", ["4.9.0", "4.9.3", "4.10.0", "4.10.4"])
-def test_versions_of_reframe_run_the_suite(theirs, extended, tmp_path, version):
-    """Each from the package registry, with the packages that the checkout has."""
-    place = tmp_path / "version"
-    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(place), f"reframe-hpc=={version}"]
-    if subprocess.run(pip, capture_output=True, check=False).returncode:
+def test_every_version_of_the_registry_runs_the_suite(theirs, extended, tmp_path, subtests):
+    """Those that ``pyproject.toml`` allows, each with the packages that the checkout has."""
+    pip = [sys.executable, "-m", "pip"]
+    listed = subprocess.run([*pip, "index", "versions", "reframe-hpc"], capture_output=True, text=True, check=False)
+    if listed.returncode:
         pytest.skip("no package registry")
-    theirs["PYTHONPATH"] = str(place)
-    options = ["-C", str(extended), "-P", "placement=core", "-n", "osu_barrier", "-S", "launches=1"]
-    status, output = reframe("-r", *options, **theirs)
-    assert f"version:           {version}" in output
-    assert (status, *ran(output)[:3]) == (0, 2, 2, 0), output
-    status, output = reframe("-C", str(THEIRS), "-r", **theirs)
-    assert (status, output.splitlines()[-1][:20]) == (1, "plumb: no environmen")
+    versions = re.search("Available versions: (.*)", listed.stdout)[1].split(", ")
+    allowed = re.search(r'reframe-hpc\[.*?\]([^"]+)', (paths.root() / "pyproject.toml").read_text())[1]
+    for version in SpecifierSet(allowed).filter(versions):
+        place = tmp_path / version
+        command = [*pip, "install", "--no-deps", "--target", str(place), f"reframe-hpc=={version}"]
+        subprocess.run(command, capture_output=True, check=True)
+        options = ["-C", str(extended), "-P", "placement=core", "-n", "osu_barrier", "-S", "launches=1"]
+        with subtests.test(version):
+            status, output = reframe("-r", *options, **theirs, PYTHONPATH=str(place))
+            assert f"version:           {version}" in output
+            assert (status, *ran(output)[:3]) == (0, 2, 2, 0), output
+            status, output = reframe("-C", str(THEIRS), "-r", **theirs, PYTHONPATH=str(place))
+            assert (status, output.splitlines()[-1][:20]) == (1, "plumb: no environmen")

@@ -75,14 +75,11 @@ def test_shown_again_it_measures_nothing(ran):
     assert "campaign" not in output
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in FEW else pytest.mark.long)
-        for name, lab in LABS.items()
-        if any(step.measures for step in lab.prints)
-    ],
-)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=() if name in FEW else pytest.mark.long)
+    for name, lab in LABS.items()
+    if any(step.measures for step in lab.prints)
+])  # fmt: skip
 def test_what_the_documents_say_is_in_the_output_of_commands_that_measure(name, tmp_path):
     """Counts are facts of any machine. The record of another lab is that of its own run, above."""
     with pytest.MonkeyPatch.context() as patch:

@@ -140,16 +140,13 @@ def test_two_variants_alternate_in_an_order_that_the_seed_repeats(bench):
     assert [item["variant"]["name"] for item in stored.read_file(file)] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"placement": "compcat"}, "compcat"),
-        ({"ranks_per_node": 100000}, "100000"),
-        ({"stack": "nonesuch"}, "stack 'nonesuch' is not installed"),
-        ({"benchmark": "linpack"}, "has no benchmark 'linpack'"),
-        ({"launches": 0}, "launches"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"placement": "compcat"}, "compcat"),
+    ({"ranks_per_node": 100000}, "100000"),
+    ({"stack": "nonesuch"}, "stack 'nonesuch' is not installed"),
+    ({"benchmark": "linpack"}, "has no benchmark 'linpack'"),
+    ({"launches": 0}, "launches"),
+])  # fmt: skip
 def test_bad_variants_end_in_one_line(bench, changes, message):
     bench.stack(STREAM_OUTPUT)
     with pytest.raises(PlumbError) as caught:

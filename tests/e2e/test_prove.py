@@ -67,14 +67,21 @@ def test_nested_a_launcher_in_a_script_with_work_before_and_after(two_cores, mon
     assert (done.reasons, [rank.rank for rank in done.ranks]) == (["the command failed: exit status 4"], [0, 1])
 
 
-def test_somebody_else_s_reframe_tests_by_turns(two_cores, tmp_path):
+#: a version of ReFrame beside the installed one: that of EESSI's CI
+@pytest.mark.parametrize("version", ["", pytest.param("4.8.1", marks=pytest.mark.long)])
+def test_somebody_else_s_reframe_tests_by_turns(version, two_cores, tmp_path):
+    place = tmp_path / "version"
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(place), f"reframe-hpc=={version}"]
+    if version and subprocess.run(pip, capture_output=True, check=False).returncode:
+        pytest.skip("no package registry")
     for name in ("config", "checks"):
         shutil.copy(paths.root() / f"tests/data/reframe/proven_{name}.py", tmp_path / f"{name}.py")
     (program,), around = launch_line("openmpi", [])[0][3:], launch_line("openmpi", [])[1]
-    around |= {"PI": program, "AWAY": str(machine.load().cores[1].cpus[0]), "PYTHONPATH": str(paths.root())}
-    command = [paths.program("reframe"), "-C", "config.py", "-c", "checks.py", "-r", "--prefix", "."]
+    around |= {"PI": program, "AWAY": str(machine.load().cores[1].cpus[0]), "PYTHONPATH": f"{place}:{paths.root()}"}
+    command = [sys.executable, paths.program("reframe"), "-C", "config.py", "-c", "checks.py", "-r", "--prefix", "."]
     words = ["--report-file", "report.json"]
     done = ended([*command, *words], cwd=tmp_path, env=around)
+    assert version in done.stdout
     (session,) = json.decode((tmp_path / "report.json").read_bytes())["runs"]
     cases = {case["name"].split()[0]: case for case in session["testcases"]}
     assert {name: case["result"] for name, case in cases.items()} == {

@@ -40,15 +40,12 @@ def root(tmp_path_factory):
     return folder / "pages"
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [
-        (1280, "light"),
-        pytest.param(360, "dark", marks=pytest.mark.long),
-        pytest.param(1280, "dark", marks=pytest.mark.long),
-        pytest.param(360, "light", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("width", "scheme"), [
+    (1280, "light"),
+    pytest.param(360, "dark", marks=pytest.mark.long),
+    pytest.param(1280, "dark", marks=pytest.mark.long),
+    pytest.param(360, "light", marks=pytest.mark.long),
+])  # fmt: skip
 @pytest.mark.parametrize("name", PAGES)
 def test_each_page_draws_itself_at_every_width(visit, root, name, width, scheme):
     tab = visit(root / PAGES[name], width=width, root=root, color_scheme=scheme)

@@ -203,13 +203,10 @@ def test_stream_arms_are_distinct_on_every_stored_topology_with_several_packages
     assert [one for one in machines if integrity.equal_arms(stream, [one])] == []
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        *("osu_barrier", "osu_pair.*(latency|bw)|stream_threads", "osu(_pair|_barrier).*core", "(pi|heat1d)"),
-        *("pi?_?sum", "[ps]i_sum", r"sharing\_pair%placement=pair:l3$", ".*triad", "j"),
-    ],
-)
+@pytest.mark.parametrize("pattern", [
+    *("osu_barrier", "osu_pair.*(latency|bw)|stream_threads", "osu(_pair|_barrier).*core", "(pi|heat1d)"),
+    *("pi?_?sum", "[ps]i_sum", r"sharing\_pair%placement=pair:l3$", ".*triad", "j"),
+])  # fmt: skip
 def test_a_selection_loads_the_files_that_have_its_tests(described, pattern):
     needed = {test["@file"] for test in described if re.match(f"(?:{pattern})", test["name"].replace(" ", ""))}
     assert needed
@@ -276,18 +273,10 @@ def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(t
     assert any(record["state"] == "complete" and record["verified"] for record in records)
 
 
-@pytest.mark.parametrize(
-    ("words", "variables", "said"),
-    [
-        (
-            ["--", "-n", "no_such_test"],
-            {},
-            r"no test ran: none was selected.*--profile full selects among all tests\n$",
-        ),
-        ([], {"PLUMB_STACKS": "stacks"}, r"no test ran: site .* is not installed \("),
-    ],
-    ids=["selection", "stack"],
-)
+@pytest.mark.parametrize(("words", "variables", "said"), [
+    (["--", "-n", "no_such_test"], {}, r"no test ran: none was selected.*--profile full selects among all tests\n$"),
+    ([], {"PLUMB_STACKS": "stacks"}, r"no test ran: site .* is not installed \("),
+], ids=["selection", "stack"])  # fmt: skip
 def test_a_campaign_of_nothing_is_no_success(tmp_path, words, variables, said):
     places = {name: str(tmp_path / folder) for name, folder in {"PLUMB_RESULTS": "results", **variables}.items()}
     answer = ended([paths.program("plumb"), "campaign", *words], env={**os.environ, **places}, timeout=60)

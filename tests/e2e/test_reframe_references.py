@@ -56,17 +56,13 @@ def reference(value, **changes):
     return {**of, "value": value, "unit": "MB/s", "better": "higher", "lower": -0.05, "upper": 0.05, **changes}
 
 
-@pytest.mark.parametrize(
-    ("entry", "verdict"),
-    [
-        pytest.param(reference(MEASURED), "within", marks=pytest.mark.long),
-        (reference(MEASURED / 0.95), "within"),  # exactly on the bound
-        (reference(2 * MEASURED), "below"),
-        pytest.param(reference(MEASURED / 2), "above", marks=pytest.mark.long),
-        (reference(MEASURED / 2, upper=None), "within"),
-    ],
-    ids=["equal", "on-the-bound", "twice-too-high", "half", "half-without-upper-bound"],
-)
+@pytest.mark.parametrize(("entry", "verdict"), [
+    pytest.param(reference(MEASURED), "within", marks=pytest.mark.long),
+    (reference(MEASURED / 0.95), "within"),  # exactly on the bound
+    (reference(2 * MEASURED), "below"),
+    pytest.param(reference(MEASURED / 2), "above", marks=pytest.mark.long),
+    (reference(MEASURED / 2, upper=None), "within"),
+], ids=["equal", "on-the-bound", "twice-too-high", "half", "half-without-upper-bound"])  # fmt: skip
 def test_reframe_fails_what_the_record_calls_out_of_range(suite, entry, verdict):
     status, output, record = suite([entry])
     assert record is not None, output

@@ -26,7 +26,7 @@ int main(int count, char **words) {
 #pragma omp parallel for reduction(+ : sum)
     for (long i = 0; i < steps; i++)
         sum += 1.0 / (1.0 + (double)i);
-    printf("sum: %g rate: %g\n", sum, 2.0 * atoi(getenv("OMP_NUM_THREADS")));
+    printf("sum: %g rate: %.4f\n", sum, 2.0 * atoi(getenv("OMP_NUM_THREADS")));
 }
 """
 
@@ -113,6 +113,7 @@ def test_ranks_of_the_commands_own_launcher(tmp_path):
     words = ("--counts", "1,2", "--minutes", "0.01", "--rounds", "3")
     done = succeeded(scale(tmp_path, *words, "--", *launch, "--bind-to", "core", pi, *end))
     assert "strong scaling over ranks" in done.stdout
+    assert_filled(scale(tmp_path, *words, "--fill", "compute", "--", *launch, "--bind-to", "core", pi, *end))
     ranks = [word.replace("{ranks}", "2") for word in launch]
     done = scale(tmp_path, *words, "--", *ranks, "--bind-to", "core", pi, *end)
     assert "it started 2 ranks: over threads it is one process" in done.stdout
@@ -123,37 +124,37 @@ def test_ranks_of_the_commands_own_launcher(tmp_path):
 
 def test_the_other_cores_are_filled_by_a_neighbour(tmp_path):
     words = ("--counts", "1,2", "--rounds", "3", "--minutes", "0.01", "--fill", "compute")
-    done = scale(tmp_path, *words, "--", "python3", "-c", "sum(range(2 * 10**7))")
-    assert "other cores: plumb-neighbour compute" in done.stdout.splitlines()
-    idle = "the neighbour on the other cores worked for" in done.stdout  # where others have the CPUs
+    assert_filled(scale(tmp_path, *words, "--", "python3", "-c", "sum(range(2 * 10**7))"))
+
+
+def assert_filled(done: subprocess.CompletedProcess[str]) -> None:
+    assert "other cores: plumb-neighbour compute" in done.stdout.splitlines(), done.stderr
+    idle = "the neighbour worked for" in done.stdout  # where others have the CPUs
     assert done.returncode == int(idle), done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "fault"),
-    [
-        ([], "no command is named"),
-        (["--counts", "1,1", "--", "true"], "1 stands there twice"),
-        (["--counts", "1,2", "--", "./nosuch"], "there is no program ./nosuch"),
-        (["--counts", "1,2", "--figure", "x (\\S+)", "--", "true"], "--figure without a direction"),
-        (["--resume", "nosuch"], "no such folder"),
-        (["--baseline", "command:true"], "--baseline needs both sides"),
-        (["--baseline", "x", "--candidate", "command:true"], "'x' is no command (plumb scale --baseline)"),
-        (["--baseline", "command:true", "--candidate", "command:true", "--counts", "1,1"], "1 stands there twice"),
-        (["--split", "0", "--", "mpirun", "-n", "{ranks}"], "0 cores cannot be split"),
-        (["--split", "4", "--", "mpirun", "-n", "{ranks}"], "a split needs {threads} in the command"),
-        (["--split", "4", "--counts", "1,2", "--", "true"], "--split has its own points"),
-        (["--baseline", "command:true", "--candidate", "command:true", "--output", "x.csv"], ".csv of two curves"),
-        (["--counts", "1,2", "--placement", "nosuch", "--", "true"], "plumb scale --placement"),
-        (["--placement", "core", "--", "mpirun", "-n", "{ranks}"], "their launcher places them"),
-        (["--fill", "compute", "--", "mpirun", "-n", "{ranks}"], "--fill with {ranks} (plumb scale): their launcher"),
-        (["--test", "stream", "--fill", "compute"], "--fill needs a command"),
-        (["--over", "ranks", "--", "true"], "--over is for programs of plumb.yaml and tests"),
-        (["--test", "stream", "--weak"], "--weak needs a command"),
-        (["--resume", "nosuch", "--counts", "1,2"], "--resume has its own command"),
-        (["--efficiency", "2", "--", "true"], "2 is no efficiency"),
-    ],
-)
+@pytest.mark.parametrize(("words", "fault"), [
+    ([], "no command is named"),
+    (["--counts", "1,1", "--", "true"], "1 stands there twice"),
+    (["--counts", "1,2", "--", "./nosuch"], "there is no program ./nosuch"),
+    (["--counts", "1,2", "--figure", "x (\\S+)", "--", "true"], "--figure without a direction"),
+    (["--resume", "nosuch"], "no such folder"),
+    (["--baseline", "command:true"], "--baseline needs both sides"),
+    (["--baseline", "x", "--candidate", "command:true"], "'x' is no command (plumb scale --baseline)"),
+    (["--baseline", "command:true", "--candidate", "command:true", "--counts", "1,1"], "1 stands there twice"),
+    (["--split", "0", "--", "mpirun", "-n", "{ranks}"], "0 cores cannot be split"),
+    (["--split", "4", "--", "mpirun", "-n", "{ranks}"], "a split needs {threads} in the command"),
+    (["--split", "4", "--counts", "1,2", "--", "true"], "--split has its own points"),
+    (["--baseline", "command:true", "--candidate", "command:true", "--output", "x.csv"], ".csv of two curves"),
+    (["--counts", "1,2", "--placement", "nosuch", "--", "true"], "plumb scale --placement"),
+    (["--placement", "core", "--", "mpirun", "-n", "{ranks}"], "their launcher places them"),
+    (["--fill", "compute", "--counts", "1,2", "--", "env", "{nodes}"], "--fill on 2 nodes (plumb scale)"),
+    (["--fill", "compute", "--placement", "none", "--counts", "1,2", "--", "env"], "--fill with placement none"),
+    (["--over", "ranks", "--", "true"], "--over is for programs of plumb.yaml and tests"),
+    (["--test", "stream", "--weak"], "--weak needs a command"),
+    (["--resume", "nosuch", "--counts", "1,2"], "--resume has its own command"),
+    (["--efficiency", "2", "--", "true"], "2 is no efficiency"),
+])  # fmt: skip
 def test_bad_input_is_one_line(tmp_path, words, fault):
     done = scale(tmp_path, *words)
     assert (done.returncode, done.stdout) == (2, "")
@@ -184,7 +185,10 @@ def test_a_program_of_a_plumb_yaml_is_scaled_by_its_name(program, tmp_path):
         "application: heat\nbuild: ['cc -O1 -fopenmp p.c -o p']\n"
         f"programs: {{heat: {{command: ./p 1000000, mpi: false, figures: {{rate: {figure}}}}}}}\n"
     )
-    words = ("heat", "--application", str(code / "plumb.yaml"), "--counts", "1,2", "--stack", "openmpi")
+    words = ("--application", str(code / "plumb.yaml"), "--counts", "1,2", "--stack", "openmpi")
+    few = (*words, "--rounds", "3", "--minutes", "0.01", "--weak", "--fill", "compute")
+    assert_filled(scale(tmp_path, *few, "--", "heat", "{1000000*threads}"))
+    words = ("heat", *words)
     done = succeeded(scale(tmp_path, *words, "--output", "curve.json"))
     curve = json.loads((tmp_path / "curve.json").read_text())
     assert curve["points"][1]["speedup"] == pytest.approx([2.0, 2.0, 2.0], rel=0.01)

@@ -20,7 +20,6 @@ from odd_stack import Bench
 
 from plumbline import site
 from plumbline.base import files, paths
-from plumbline.commands import cli
 from plumbline.extras.fabric import audit
 from plumbline.extras.fabric.audit import Use
 from plumbline.mpi import ways
@@ -202,32 +201,28 @@ class TestWithAnAdapter:
         assert ("locked memory", "64 KiB") in found[ways.INFINIBAND]
 
 
-def test_the_command_prints_json_and_says_by_its_status_what_is_missed(audited, capsys, monkeypatch):
+def test_the_command_prints_json_and_says_by_its_status_what_is_missed(audited, output_of, monkeypatch):
     audited.use(audited.document("openmpi"))
     audited.site(LOOPBACK)
     monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
-    assert cli.main(["stack", "check", "--run", "--json"]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = [json.loads(line) for line in output_of(0, "stack", "check", "--run", "--json").splitlines()]
     assert {line["stack"] for line in lines} == {"openmpi"}
     (own,) = (line for line in lines if line["name"] == "OMPI_MCA_btl of this shell")
     assert own["why"][0] == {
         "cause": "not given to these launches", "seen": "turns shared memory off", "cure": "unset OMPI_MCA_btl",
     }  # fmt: skip
     audited.site(LOOPBACK | {"OMPI_MCA_btl": "self,tcp"})
-    assert cli.main(["stack", "check", "--run", "openmpi"]) == 1
-    assert "1 of " in capsys.readouterr().out
+    assert "1 of " in output_of(1, "stack", "check", "--run", "openmpi")
 
 
-def test_a_stack_that_cannot_be_launched_is_one_row(audited, capsys):
+def test_a_stack_that_cannot_be_launched_is_one_row(audited, output_of):
     document = audited.document("openmpi")
     del document["benchmarks"]["pairs"]
     audited.use(document)
     audited.site({})
-    assert cli.main(["stack", "check", "--run", "openmpi"]) == 1
-    assert "has no benchmark 'pairs'" in capsys.readouterr().out
+    assert "has no benchmark 'pairs'" in output_of(1, "stack", "check", "--run", "openmpi")
 
 
-def test_options_of_a_run_need_it(audited, capsys):
+def test_options_of_a_run_need_it(audited, refused):
     audited.use(audited.document("openmpi"))
-    assert cli.main(["stack", "check", "--json"]) == 2
-    assert "--json goes with --run" in capsys.readouterr().err
+    assert "--json goes with --run" in refused(2, "stack", "check", "--json")

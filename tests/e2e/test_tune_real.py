@@ -157,11 +157,10 @@ def code(small, monkeypatch):
     return small
 
 
-def test_a_stack_is_tuned_for_a_program_whose_own_time_decides(code, capsys):
+def test_a_stack_is_tuned_for_a_program_whose_own_time_decides(code, capsys, output_of):
     work, document = code / "work", code / "tune.json"
     words = ["tune", "openmpi", "--for", "talk", "--sizes", "8K", "--minutes", "0.01", "--work", str(work)]
-    assert cli.main([*words, "--output", str(document)]) == 0
-    said = capsys.readouterr().out
+    said = output_of(0, *words, "--output", str(document))
     assert said.splitlines()[-1].startswith(("tune: GAIN", "tune: not proven: ", "tune: no significant gain: "))
     assert "profile: 1 launch" in said
     found = json.loads(document.read_text())
@@ -173,17 +172,14 @@ def test_a_stack_is_tuned_for_a_program_whose_own_time_decides(code, capsys):
 
 
 @pytest.mark.long
-def test_nothing_is_raced_for_a_program_without_communication(code, capsys):
-    assert cli.main(["tune", "openmpi", "--for", "quiet", "--work", str(code / "work")]) == 0
-    said = capsys.readouterr().out
+def test_nothing_is_raced_for_a_program_without_communication(code, output_of):
+    said = output_of(0, "tune", "openmpi", "--for", "quiet", "--work", str(code / "work"))
     assert said.splitlines()[-1].startswith(("tune: nothing to gain: code_quiet: 0.", "tune: not proven: "))
     assert "screen" not in said
 
 
-def test_the_plan_of_a_tuning_for_a_program_has_its_profile_and_its_pairs(code, capsys):
-    assert cli.main(["tune", "openmpi", "--for", "talk", "--dry-run"]) == 0
-    said = capsys.readouterr().out
+def test_the_plan_of_a_tuning_for_a_program_has_its_profile_and_its_pairs(code, refused, output_of):
+    said = output_of(0, "tune", "openmpi", "--for", "talk", "--dry-run")
     assert "profile of talk: 1 launch" in said
     assert "then pairs: 90 min at most by talk, up to 4 times" in said
-    assert cli.main(["tune", "openmpi", "--for", "quit"]) == 2
-    assert "did you mean 'quiet'?" in capsys.readouterr().err
+    assert "did you mean 'quiet'?" in refused(2, "tune", "openmpi", "--for", "quit")

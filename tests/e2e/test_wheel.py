@@ -20,6 +20,7 @@ import own_code
 import published
 import pytest
 from processes import ended, succeeded
+from witness_helper import PROGRAMS
 
 from plumbline.base import paths
 
@@ -43,20 +44,6 @@ SUITE = (
     *(f"site-configs/{name}" for name in MACHINES),
 )  # fmt: skip
 FILES = ("requirements.txt", "site-configs/settings.py")
-PROGRAM = r"""
-#include <mpi.h>
-#include <stdio.h>
-#include <time.h>
-int main(int argc, char **argv) {
-    int rank;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    clock_t end = clock() + CLOCKS_PER_SEC / 4;
-    while (clock() < end) { }
-    if (rank == 0) printf("Rate: 10.5 GF/s\n");
-    return MPI_Finalize();
-}
-"""
 DESCRIPTION = r"""
 application: own
 build: [mpicc -o own own.c]
@@ -266,7 +253,7 @@ def test_a_program_of_ones_own_is_measured_and_the_package_stays(ready):
     before = sorted(package.rglob("*"))
     code = ready / "home" / "own"
     code.mkdir()
-    (code / "own.c").write_text(PROGRAM)
+    shutil.copy(PROGRAMS / "own_program.c", code / "own.c")
     (code / "plumb.yaml").write_text(DESCRIPTION)
     said = plumb(ready, "run", cwd=code)
     assert "1 variant, 1 verified, 1 launch " in said
@@ -282,7 +269,7 @@ def merged(ready: Path, wheel: Path) -> Path:
     top = ready / "home" / "merged"
     code = top / "code"
     code.mkdir(parents=True)
-    (code / "own.c").write_text(PROGRAM)
+    shutil.copy(PROGRAMS / "own_program.c", code / "own.c")
     (code / "plumb.yaml").write_text(re.sub("rate: .*", "time: {wall: true}", DESCRIPTION))
     (top / ".gitlab-ci.yml").write_text("include: [{local: .gitlab/plumbline.yml}]\n")
     own_code.git(top, "init", "--quiet", "--initial-branch=main")
@@ -294,7 +281,7 @@ def merged(ready: Path, wheel: Path) -> Path:
     own_code.git(top, "add", ".")
     own_code.git(top, "commit", "--quiet", "-m", "one")
     own_code.git(top, "switch", "--quiet", "--create", "change")
-    (code / "own.c").write_text(PROGRAM.replace("CLOCKS_PER_SEC / 4", "CLOCKS_PER_SEC / 2"))
+    (code / "own.c").write_text((PROGRAMS / "own_program.c").read_text().replace("PER_SEC / 4", "PER_SEC / 2"))
     own_code.git(top, "commit", "--quiet", "-am", "twice the work")
     return top
 

@@ -4,6 +4,7 @@ import datetime
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import processes
 import pytest
 import yaml
 from processes import ended
+from witness_helper import PROGRAMS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
@@ -146,28 +148,10 @@ def test_two_searches_at_once_take_turns(place, tmp_path):
     assert all(later[0] >= earlier[1] - 0.002 for earlier, later in itertools.pairwise(together))
 
 
-#: its figure depends on how it was compiled
-COMPILED = """
-#include <stdio.h>
-#include <time.h>
-int main(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-#ifdef __OPTIMIZE__
-    double steps = 1000;
-#else
-    double steps = 1250;
-#endif
-    printf("steps: %.3f\\n", steps * (1 + 0.002 * (now.tv_nsec / 1000 % 1000) / 1000));
-    return 0;
-}
-"""
-
-
 def test_a_flag_of_the_compiler_is_named(place):
     folder, _ = place
     (folder / "count").unlink()
-    (folder / "count.c").write_text(COMPILED)
+    shutil.copy(PROGRAMS / "depends_on_flags.c", folder / "count.c")
     document = yaml.safe_load((folder / "plumb.yaml").read_text())
     own_code.commit(folder, {**document, "build": ["gcc $CFLAGS -o count count.c"]}, "compiled")
     ends = ("build:CFLAGS=-O2 -g", "build:CFLAGS=-O0 -g,variable:COLOUR=red")

@@ -22,7 +22,6 @@ from test_seed_sites import as_json, golden
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.commands import cli
 from plumbline.host import devices
 
 FILES = {path.stem: path for path in sorted((paths.root() / "tests/data/topologies/devices").glob("*.xml"))}
@@ -246,16 +245,13 @@ def test_the_rules_of_pairs_can_fail() -> None:
             check_pair(f"pair:gpu:{name}", chosen, path)
 
 
-@pytest.mark.parametrize(
-    ("placement", "options", "said"),
-    [
-        ("pair:gpu:far", {}, "'far' is none of self, pix, pxb, phb, node, sys"),
-        ("pair:gpu:", {}, "'' is none of self, pix, pxb, phb, node, sys"),
-        ("pair:gpu:pix", {"ranks": 3}, "3 ranks asked, a pair has two"),
-        ("pair:gpu:pix", {"ranks": 1}, "1 rank asked, a pair has two"),
-        ("pair:gpu:pxb", {}, "no two GPUs of one maker have the way PXB between them"),
-    ],
-)
+@pytest.mark.parametrize(("placement", "options", "said"), [
+    ("pair:gpu:far", {}, "'far' is none of self, pix, pxb, phb, node, sys"),
+    ("pair:gpu:", {}, "'' is none of self, pix, pxb, phb, node, sys"),
+    ("pair:gpu:pix", {"ranks": 3}, "3 ranks asked, a pair has two"),
+    ("pair:gpu:pix", {"ranks": 1}, "1 rank asked, a pair has two"),
+    ("pair:gpu:pxb", {}, "no two GPUs of one maker have the way PXB between them"),
+])  # fmt: skip
 def test_a_pair_that_is_none_is_an_error(placement: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(PlumbError, match=re.escape(f"placement {placement}: {said}")):
         resolve(placement, topology=NODES["comet-gpu-k80"], **options)
@@ -273,11 +269,9 @@ def test_ways_are_the_same_in_both_directions() -> None:
 
 
 @pytest.mark.parametrize("name", NODES)
-def test_devices_as_json_are_those_of_the_drawing(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["topology", str(NODES[name]), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert cli.main(["topology", str(NODES[name])]) == 0
-    drawn = capsys.readouterr().out
+def test_devices_as_json_are_those_of_the_drawing(name: str, output_of: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(output_of(0, "topology", str(NODES[name]), "--json"))
+    drawn = output_of(0, "topology", str(NODES[name]))
     assert max(map(len, drawn.splitlines())) <= 100
     for device in found["devices"]:
         (line,) = [line for line in drawn.splitlines() if device["address"] in line]

@@ -90,15 +90,12 @@ def test_a_wrong_answer_is_no_figure(one_stack, tmp_path, fault, check):
     assert check in [item["what"] for item in document["checks"] if not item["passed"]]
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        ("init", "no GPU: the CUDA driver: no CUDA-capable device is detected"),
-        ("none", "no GPU: the CUDA driver shows none"),
-        ("memory", "the CUDA driver: 3145728 bytes of the GPU's memory: out of memory"),
-        ("ptx", "the CUDA driver: compiling PTX: an error that it does not know"),
-    ],
-)
+@pytest.mark.parametrize(("fault", "said"), [
+    ("init", "no GPU: the CUDA driver: no CUDA-capable device is detected"),
+    ("none", "no GPU: the CUDA driver shows none"),
+    ("memory", "the CUDA driver: 3145728 bytes of the GPU's memory: out of memory"),
+    ("ptx", "the CUDA driver: compiling PTX: an error that it does not know"),
+])  # fmt: skip
 def test_no_gpu_is_one_line(one_stack, tmp_path, fault, said):
     done = one_stack.mpirun(1, "gpu_memory", *TINY, env=fake_cuda(tmp_path) | {"FAKE_CUDA": fault})
     assert done.returncode == 2

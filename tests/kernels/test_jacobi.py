@@ -76,13 +76,10 @@ def test_neighbours_know_each_other(split, parts, periodic):
             assert split.neighbour(parts, split.place(parts, expected), d, LOW, periodic) == rank
 
 
-@pytest.mark.parametrize(
-    ("boundary", "cases"),
-    [
-        ("periodic", [(1, 3), (2, 2), (4, 1)]),
-        pytest.param("fixed", [(1, 1), (3, 3), (5, 1)], marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("boundary", "cases"), [
+    ("periodic", [(1, 3), (2, 2), (4, 1)]),
+    pytest.param("fixed", [(1, 1), (3, 3), (5, 1)], marks=pytest.mark.long),
+])  # fmt: skip
 def test_all_modes_ranks_and_threads_have_the_same_bits(one_stack, boundary, cases):
     outcomes = set()
     for ranks, threads in cases:
@@ -104,16 +101,13 @@ def test_every_stack_computes_the_same(kernel_stack, one_stack):
     assert outcome(here) == outcome(there)
 
 
-@pytest.mark.parametrize(
-    ("ranks", "options"),
-    [
-        (4, ["--size", "19,23,29", "--stores", "regular", "--block", "3"]),
-        (4, ["--size", "70,9,2"]),  # x is split: rows begin and end inside cache lines
-        (2, ["--size", "1,1,7", "--boundary", "fixed"]),
-        (2, ["--size", "2,1,1"]),
-        (3, ["--size-per-rank", "6,5,4"]),
-    ],
-)
+@pytest.mark.parametrize(("ranks", "options"), [
+    (4, ["--size", "19,23,29", "--stores", "regular", "--block", "3"]),
+    (4, ["--size", "70,9,2"]),  # x is split: rows begin and end inside cache lines
+    (2, ["--size", "1,1,7", "--boundary", "fixed"]),
+    (2, ["--size", "2,1,1"]),
+    (3, ["--size-per-rank", "6,5,4"]),
+])  # fmt: skip
 def test_odd_shapes(one_stack, ranks, options):
     arguments = [*options, "--sweeps", "2", "--repetitions", "1"]
     document = one_stack.json(ranks, "jacobi", *arguments, env=hybrid(2))

@@ -21,13 +21,10 @@ def plain_outcome(stack: KernelStack, boundary: str) -> str:
     return outcome(stack.json(1, "jacobi", *SMALL, "--boundary", boundary, "--mode", "pure"))
 
 
-@pytest.mark.parametrize(
-    ("boundary", "cases"),
-    [
-        pytest.param("periodic", [(1, 3, 8), (2, 2, 3), (4, 1, 2), (5, 3, 4)], marks=pytest.mark.long),
-        ("fixed", [(1, 1, 8), (2, 3, 7), (3, 2, 5), (5, 1, 1)]),
-    ],
-)
+@pytest.mark.parametrize(("boundary", "cases"), [
+    pytest.param("periodic", [(1, 3, 8), (2, 2, 3), (4, 1, 2), (5, 3, 4)], marks=pytest.mark.long),
+    ("fixed", [(1, 1, 8), (2, 3, 7), (3, 2, 5), (5, 1, 1)]),
+])  # fmt: skip
 def test_same_bits_as_jacobi_for_all_ranks_threads_and_depths(one_stack, boundary, cases):
     expected = plain_outcome(one_stack, boundary)
     for ranks, threads, depth in cases:

@@ -115,20 +115,35 @@ def test_requests_are_followed_to_their_end(every_call):
         assert done == {name: made[name][0] + twice.get(name, 0) for name in done}
 
 
+def test_a_program_with_sessions_alone(each_stack, tmp_path):
+    """With ranks of the set that has all processes; MPICH alone lets a program have sessions again."""
+    program, rounds = _build(each_stack, SUPPORT / "sessions.c", tmp_path), 1 + (each_stack.name == "mpich")
+    done, ranks = _profiled(each_stack, tmp_path, program, str(rounds))
+    assert done.returncode == 0, done.stderr
+    assert [(rank.rank, rank.size, rank.ended) for rank in ranks] == [(n, 2, "MPI_Finalize") for n in range(2)]
+    for rank in ranks:
+        totals, (peer,) = _totals(rank), rank.peers
+        assert [totals[call] for call in ("Sendrecv", "Barrier", "Comm_free")] == [
+            (rounds, 4 * rounds),
+            (rounds, 0),
+            (rounds, 0),
+        ]
+        assert (peer.rank, peer.sent_bytes, peer.received_messages) == (1 - rank.rank, 4 * rounds, rounds)
+        assert (rank.lost.communicators, rank.lost.peers) == (0, 0)
+    assert profile_files.shortfalls(ranks, 2) == []
+
+
 def test_an_ignored_signal_stays_ignored_and_stacks_may_be_small(one_stack, tmp_path):
     done, found = _profiled(one_stack, tmp_path, _build(one_stack, SUPPORT / "profile_keeps_on.c", tmp_path))
     assert (done.returncode, [rank.ended for rank in found]) == (0, ["MPI_Finalize"] * 2)
 
 
-@pytest.mark.parametrize(
-    "ending",
-    [
-        *(pytest.param(how, marks=pytest.mark.long) for how in ("exit", "SIGTERM")),
-        "MPI_Abort",
-        "SIGKILL",
-        "MPI_Finalize",
-    ],
-)
+@pytest.mark.parametrize("ending", [
+    *(pytest.param(how, marks=pytest.mark.long) for how in ("exit", "SIGTERM")),
+    "MPI_Abort",
+    "SIGKILL",
+    "MPI_Finalize",
+])  # fmt: skip
 def test_ends_of_a_program(each_stack, tmp_path, ending):
     """What there is is kept, and named as partial; of a rank that was killed what had been written before."""
     program = _build(each_stack, SUPPORT / "profile_endings.c", tmp_path)
@@ -152,14 +167,10 @@ def test_ends_of_a_program(each_stack, tmp_path, ending):
     assert bool(profile_files.shortfalls(found, 2)) != whole
 
 
-@pytest.mark.parametrize(
-    ("options", "said", "status"),
-    [
-        (["-static"], "no rank left a profile: the program is not an MPI program, is linked statically", 1),
-        ([], "no rank called MPI_Init", 0),
-    ],
-    ids=["static", "without MPI"],
-)
+@pytest.mark.parametrize(("options", "said", "status"), [
+    (["-static"], "no rank left a profile: the program is not an MPI program, is linked statically", 1),
+    ([], "no rank called MPI_Init", 0),
+], ids=["static", "without MPI"])  # fmt: skip
 def test_programs_of_which_there_is_none(kernel_stack, tmp_path, options, said, status):
     """A clear line; without MPI there is the time of its processes."""
     source, program = tmp_path / "program.c", tmp_path / "program"

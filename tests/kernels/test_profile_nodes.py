@@ -60,13 +60,10 @@ def test_placement_over_nodes(one_stack, site):
     assert "the same calls and sizes" in told.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["--nodes", "2", "heat1d"], "--nodes is of a program"),
-        (["--nodes", "3", "--placement", "core", "--", "true"], "3 nodes asked, hosts names 2"),
-    ],
-)
+@pytest.mark.parametrize(("words", "line"), [
+    (["--nodes", "2", "heat1d"], "--nodes is of a program"),
+    (["--nodes", "3", "--placement", "core", "--", "true"], "3 nodes asked, hosts names 2"),
+])  # fmt: skip
 def test_nodes_that_cannot_be_had_are_one_line(one_stack, site, words, line):
     """Nothing is launched."""
     done = site.plumb("profile", "--stack", one_stack.name, *words)

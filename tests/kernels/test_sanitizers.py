@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from kernel_stack import fake_cuda
 from processes import ended, succeeded
+from witness_helper import PROGRAMS
 
 from plumbline.base import paths
 from plumbline.stacks import blas, kernels, manifest
@@ -127,23 +128,10 @@ def test_kernels_are_clean_under_sanitizers(sanitized, kernel):
     assert "runtime error" not in done.stderr
 
 
-RACE = """
-#include <stdio.h>
-int main(void) {
-    int sum = 0;
-#pragma omp parallel num_threads(4)
-    for (int i = 0; i < 1000; i++)
-        sum += i;
-    printf("%d\\n", sum);
-}
-"""
-
-
 def test_the_thread_sanitizer_finds_a_race(tmp_path):
     if reason := no_thread_sanitizer():
         pytest.skip(reason)
-    (tmp_path / "race.c").write_text(RACE)
-    command = ["clang", "-g", "-fopenmp", "-fsanitize=thread", "-o", tmp_path / "race", tmp_path / "race.c"]
+    command = ["clang", "-g", "-fopenmp", "-fsanitize=thread", "-o", tmp_path / "race", PROGRAMS / "race.c"]
     subprocess.run(command, check=True, capture_output=True)
     environment = {**os.environ, **SANITIZERS["thread"][1]}
     done = ended([tmp_path / "race"], env=environment)

@@ -29,13 +29,10 @@ def test_ranks_of_two_nodes_join_one_after_the_other(kernel_stack):
         assert rows(document, "both")[size, None] > 0
 
 
-@pytest.mark.parametrize(
-    ("ranks", "nodes", "seats"),
-    [
-        *((4, 1, 2), (2, 2, 1), (3, 1, 1)),
-        *(pytest.param(*three, marks=pytest.mark.long) for three in ((2, 1, 1), (8, 4, 2), (6, 3, 2))),
-    ],
-)
+@pytest.mark.parametrize(("ranks", "nodes", "seats"), [
+    *((4, 1, 2), (2, 2, 1), (3, 1, 1)),
+    *(pytest.param(*three, marks=pytest.mark.long) for three in ((2, 1, 1), (8, 4, 2), (6, 3, 2))),
+])  # fmt: skip
 def test_both_ways_between_halves_of_a_node_and_pairs_of_nodes(one_stack, ranks, nodes, seats):
     document = one_stack.json(ranks, "saturation", "--ranks-per-node", str(ranks // nodes), "--both-ways", *SMALL)
     assert max(active for _, active in rows(document, "bandwidth")) == seats

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from processes import succeeded
+from witness_helper import PROGRAMS, compile_c
 
 from plumbline.stacks import kernels, manifest
 
@@ -39,28 +40,12 @@ def test_the_first_exchange_is_that_of_the_mode_and_on_all_threads(one_stack):
     assert [row["message"] for row in rows(document, "message")] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-#: says how long the first message of rank 0 is
-FIRST = """
-#include <mpi.h>
-#include <stdio.h>
-int MPI_Send(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    static int sent;
-    int rank;
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank == 0 && sent++ == 0)
-        fprintf(stderr, "first: %d words\\n", count);
-    return PMPI_Send(data, count, type, to, tag, comm);
-}
-"""
-
-
 @pytest.mark.parametrize(("options", "words"), [((), 256), (("--first",), 64)])
 def test_without_first_a_large_message_comes_before(one_stack, tmp_path, options, words):
-    (tmp_path / "first.c").write_text(FIRST)
     library = tmp_path / "first.so"
     compiler = str(kernels.wrapper(one_stack.manifest))
     environment = {**os.environ, **manifest.environment(one_stack.manifest, os.environ)}
-    build = [compiler, "-shared", "-fPIC", "-o", str(library), str(tmp_path / "first.c")]
+    build = [compiler, "-shared", "-fPIC", "-o", str(library), str(PROGRAMS / "first_message.c")]
     subprocess.run(build, check=True, env=environment)
     asked = (*SMALL, "--mode", "ordered", *options)
     done = succeeded(one_stack.mpirun(2, "threaded_pingpong", *asked, env={"LD_PRELOAD": str(library)}))
@@ -88,21 +73,8 @@ def test_a_level_leaves_out_the_modes_that_need_more(one_stack, level):
     assert any(f"concurrent left out: it needs thread level {NEEDS['concurrent']}" in n for n in document["notes"])
 
 
-#: An MPI library that gives no more than FUNNELED, made of one that gives more.
-LESS = """
-int PMPI_Init_thread(int *, char ***, int, int *);
-int MPI_Init_thread(int *count, char ***words, int wanted, int *given) {
-    int status = PMPI_Init_thread(count, words, wanted, given);
-    *given = 1;
-    return status;
-}
-"""
-
-
 def test_a_library_that_gives_a_lower_level_is_refused(one_stack, tmp_path):
-    (tmp_path / "less.c").write_text(LESS)
-    library = tmp_path / "less.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "less.c"], check=True)
+    library = compile_c(tmp_path, "lower_thread_level.c", "-shared", "-fPIC")
     done = one_stack.mpirun(2, "threaded_pingpong", *SMALL, env={"LD_PRELOAD": str(library)})
     said = [line for line in done.stderr.splitlines() if line.startswith("threaded_pingpong: ")]
     assert done.returncode == 2, done.stderr

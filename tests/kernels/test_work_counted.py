@@ -51,14 +51,11 @@ def test_counters_run_while_something_is_timed(one_stack, soft):
     assert work(document)["counted"]["instructions"] > work(document)["flop"] / 1000
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (errno.ENOENT, "the host shows no hardware counters, as is usual in virtual machines"),
-        (errno.EBUSY, "other programs use the hardware counters"),
-        (errno.ENOSYS, f"perf_event_open: {os.strerror(errno.ENOSYS)}"),
-    ],
-)
+@pytest.mark.parametrize(("error", "said"), [
+    (errno.ENOENT, "the host shows no hardware counters, as is usual in virtual machines"),
+    (errno.EBUSY, "other programs use the hardware counters"),
+    (errno.ENOSYS, f"perf_event_open: {os.strerror(errno.ENOSYS)}"),
+])  # fmt: skip
 def test_why_nothing_is_counted_is_said(one_stack, soft, error, said):
     document = one_stack.json(2, *DGEMM, env={**soft, "FAKE_COUNTERS": str(error)})
     assert work(document)["missing"] == said

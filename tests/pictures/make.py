@@ -4,8 +4,6 @@
 chromium.
 """
 
-from __future__ import annotations
-
 import html
 import subprocess
 import sys

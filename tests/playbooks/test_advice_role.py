@@ -99,6 +99,25 @@ def test_the_line_is_in_a_plain_file_or_grid_engine_s_output(end, tmp_path):
     assert end("output", JOB_ID="5") == f"{LINE}\n"
 
 
+@pytest.mark.parametrize(("here", "ranks", "status"), [
+    ("2", "2,5-7", 0), ("2", "2-3", 0), ("5", "2,5-7", 0), ("12", "1,12", 0), ("2", "2", 1),
+])  # fmt: skip
+def test_flux_s_end_is_the_user_s_on_the_first_node_and_never_fails(programs, tmp_path, here, ranks, status):
+    programs("flux", f'case $* in "job id --to=f58plain 8219") echo fAbC ;; "getattr rank") echo {here} ;; esac')
+    programs("id", '[ "$*" = "-nu 77" ] && echo guest')
+    programs("runuser", f"printf '%s\\n' \"$*\" >words; exit {status}")
+    (tmp_path / "spool/77/fAbC").mkdir(parents=True)
+    own = {"scheduler": "flux", "spool": tmp_path / "spool", "folder": OURS, "delivery": "output"}
+    script = rendered("epilog", **{f"plumb_advice_{name}": value for name, value in own.items()})
+    script = script.replace("/usr/local/bin", str(tmp_path / "bin"))
+    job = {"FLUX_JOB_ID": "8219", "FLUX_JOB_USERID": "77", "FLUX_JOB_RANKS": ranks}
+    done = ended(["sh", "-c", script], env={**os.environ, **job})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    words = tmp_path / "words"
+    expected = f"-u guest -- timeout 120 {OURS}/end fAbC \n"
+    assert (words.read_text() if words.exists() else None) == (expected if ranks.startswith(here) else None)
+
+
 #: as the manual has it: long lines are folded unless SGE_SINGLE_LINE is set
 QCONF = """
 case $1 in
@@ -122,7 +141,7 @@ class TestGridEngine:
             (tmp_path / f"queue.{name}").write_text(QUEUE.format(name))
 
     def call(self, *words):
-        return ended(["bash", str(ROLE / "files/sge.sh"), *words])
+        return ended(["bash", str(ROLE / "files/sge.sh"), OURS, *words])
 
     def test_they_are_set_once_and_taken_away(self, tmp_path):
         before = (tmp_path / "queue.a.q").read_text()
@@ -179,7 +198,7 @@ class TestLsf:
         (tmp_path / "lsb.queues").write_text(QUEUES.format("NICE = 5"))
 
     def call(self, tmp_path, *words):
-        return ended(["bash", str(ROLE / "files/lsf.sh"), *words[:2], str(tmp_path / "lsb.queues"), *words[2:]])
+        return ended(["bash", str(ROLE / "files/lsf.sh"), OURS, *words[:2], str(tmp_path / "lsb.queues"), *words[2:]])
 
     def test_they_are_set_once_and_taken_away(self, tmp_path):
         file, before = tmp_path / "lsb.queues", (tmp_path / "lsb.queues").read_text()

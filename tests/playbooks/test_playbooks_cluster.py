@@ -234,16 +234,13 @@ def test_preflight_proves_the_shared_folder_by_a_job(cluster):
     assert list((cluster / "cluster").iterdir()) == []  # the probe and its copy are gone
 
 
-@pytest.mark.parametrize(
-    ("srun", "said"),
-    [
-        ("exit 0", "does not share"),
-        pytest.param(
-            "echo 'cp: cannot create regular file' >&2; exit 1", "cannot create regular file", marks=pytest.mark.long
-        ),
-        pytest.param("sleep 30", "ran a job within 1 s", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("srun", "said"), [
+    ("exit 0", "does not share"),
+    pytest.param(
+        "echo 'cp: cannot create regular file' >&2; exit 1", "cannot create regular file", marks=pytest.mark.long
+    ),
+    pytest.param("sleep 30", "ran a job within 1 s", marks=pytest.mark.long),
+])  # fmt: skip
 def test_preflight_names_a_root_that_is_not_shared(cluster, srun, said):
     slurm(cluster, srun)
     done = refused(cluster, "onboard", "--tags", "preflight", plumb_preflight_wait_s=1)
@@ -820,21 +817,16 @@ def test_scrontab_keeps_other_entries(tmp_path):
 # what people see
 
 
-@pytest.mark.parametrize(
-    ("said", "cure"),
-    [
-        ("bench@login: Permission denied (publickey).", "the SSH key is refused"),
-        pytest.param("Host key verification failed.", "its host key is not the known one", marks=pytest.mark.long),
-        pytest.param(
-            "ssh: Could not resolve hostname login: Name or service not known",
-            "fix ansible_host",
-            marks=pytest.mark.long,
-        ),
-        pytest.param(
-            "ssh: connect to host login port 22: Connection timed out", "is the host up", marks=pytest.mark.long
-        ),
-    ],
-)
+@pytest.mark.parametrize(("said", "cure"), [
+    ("bench@login: Permission denied (publickey).", "the SSH key is refused"),
+    pytest.param("Host key verification failed.", "its host key is not the known one", marks=pytest.mark.long),
+    pytest.param(
+        "ssh: Could not resolve hostname login: Name or service not known",
+        "fix ansible_host",
+        marks=pytest.mark.long,
+    ),
+    pytest.param("ssh: connect to host login port 22: Connection timed out", "is the host up", marks=pytest.mark.long),
+])  # fmt: skip
 def test_a_host_that_cannot_be_reached_is_one_line(cluster, said, cure):
     program(cluster / "bin/ssh", f"#!/bin/sh\necho '{said}' >&2\nexit 255\n")
     hosts = yaml.safe_load((cluster / "inventory/hosts.yml").read_text())

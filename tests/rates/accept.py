@@ -1,6 +1,6 @@
 """Measure how often `plumb accept` passes a bad machine and fails a good one, on simulated machines.
 
-    python tests/rates/accept.py [--full] [--markdown]
+    python tests/rates/accept.py [--full]
 
 Ends with status 1 if a rate is worse than promised.
 
@@ -20,9 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from promises import Promises, command_line
+from promises import Promises, command_line, show
 
-from plumbline.base.table import markdown, table
 from plumbline.base.units import percent
 from plumbline.extras.accept import verdict
 from plumbline.extras.accept.model import Clause, Contract, Retests
@@ -140,12 +139,9 @@ def rows(machines: int, promises: Promises) -> Iterator[tuple[str, ...]]:
 
 def main() -> int:
     """Print the table."""
-    parser = command_line(__doc__, "1,000 machines of each kind in place of 100")
-    parser.add_argument("--markdown", action="store_true", help="a table for docs/rates.md")
-    args = parser.parse_args()
-    drawn = markdown if args.markdown else table
+    args = command_line(__doc__, "1,000 machines of each kind in place of 100").parse_args()
     promises = Promises()
-    print(drawn(HEADER, list(rows(1000 if args.full else 100, promises)), right=HEADER[1:]))
+    show(HEADER, rows(1000 if args.full else 100, promises))
     return promises.status()
 
 

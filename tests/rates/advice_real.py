@@ -8,7 +8,6 @@ left out; two cores are needed.
 
 import argparse
 import itertools
-import json
 import os
 import shutil
 import subprocess
@@ -17,6 +16,8 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+
+from promises import Kept
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
@@ -114,18 +115,16 @@ def main() -> int:
     args = parser.parse_args()
     if len(machine.load().cores) < 2 or len(os.sched_getaffinity(0)) < 2:
         parser.error("two cores are needed")
-    known = [json.loads(line) for line in args.file.read_text().splitlines()] if args.file.exists() else []
-    end = time.monotonic() + args.seconds
-    with tempfile.TemporaryDirectory() as scratch, args.file.open("a", encoding="utf-8") as stream:
+    kept = Kept(args.file)
+    known, end = kept.lines, time.monotonic() + args.seconds
+    with tempfile.TemporaryDirectory() as scratch:
         lines = prepared(Path(scratch))
         for line in itertools.cycle(lines):
             if time.monotonic() > end:
                 break
             verdict, reasons = launched(line, lines[line][1], Path(scratch))
             name = line.replace(f"{paths.stacks()}/", "").replace(sys.executable, "python")
-            known.append([name, lines[line][0], verdict, reasons])
-            stream.write(json.dumps(known[-1]) + "\n")
-            stream.flush()
+            kept.add([name, lines[line][0], verdict, reasons])
     counts = Counter((line, kind, verdict) for line, kind, verdict, _ in known)
     rows = []
     for line, kind in dict.fromkeys((line, kind) for line, kind, *_ in known):

@@ -14,14 +14,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import simulate
-from promises import Promises, command_line
-from scipy import stats
+from promises import Promises, at_most, command_line, show
 
 from plumbline.extras.search.bisect.commits import Commits, Term
 from plumbline.extras.search.bisect.search import (
@@ -188,12 +187,8 @@ def by_program(
     return searched
 
 
-def of_programs(searches: int, seed: int, promises: Promises) -> str:
-    """Markdown: launches of a search among 24 commits, of which some change the program."""
-    lines = [
-        "| commits of 24 that change the program | noise | right | launches | `--measure-equal`: right | launches |"
-    ]
-    lines.append("|--:|---|--:|--:|--:|--:|")
+def of_programs(searches: int, seed: int, promises: Promises) -> Iterator[list[str]]:
+    """Launches of a search among 24 commits, of which some change the program."""
     with tempfile.TemporaryDirectory() as place:
         commits, names = repository(Path(place))
         for most in (1, 6, 24):
@@ -203,15 +198,10 @@ def of_programs(searches: int, seed: int, promises: Promises) -> str:
                     draws = (np.random.default_rng([seed, number, most]) for number in range(searches))
                     worlds = [by_program(draw, most, every, model, commits, names[:25]) for draw in draws]
                     right = sum(one.is_right for one in worlds)
-                    promises.keep(
-                        f"{most} programs, {model}: {right} of {searches} right", is_kept=right >= 0.95 * searches
-                    )
-                    cells += [
-                        f"{100 * right / searches:.0f} %",
-                        f"{sum(one.launches for one in worlds) / searches:.0f}",
-                    ]
-                lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+                    is_kept = right >= 0.95 * searches
+                    promises.keep(f"{most} programs, {model}: {right} of {searches} right", is_kept=is_kept)
+                    cells += [f"{right / searches:.0%}", f"{sum(one.launches for one in worlds) / searches:.0f}"]
+                yield cells
 
 
 def plain(count: int) -> Callable[[World, Commits], list[tuple[str, ...]]]:
@@ -243,11 +233,6 @@ class Rate:
     wrong: int
     launches: float
     gates: float
-
-    @property
-    def at_least(self) -> float:
-        """Lower 95 % bound of the probability to be right (Clopper-Pearson)."""
-        return float(stats.beta.ppf(0.05, self.right, self.searches - self.right + 1)) if self.right else 0.0
 
 
 def world(kind: Kind, model: str, number: int, seed: int, names: list[str]) -> World:
@@ -301,29 +286,23 @@ def keep(rate: Rate, promises: Promises) -> None:
         promises.keep(f"{search}: {rate.launches:.0f} launches", is_kept=rate.launches <= 420 * steps)
 
 
-def table(kinds: tuple[Kind, ...], models: tuple[str, ...], searches: int, seed: int, promises: Promises) -> str:
-    """Markdown; shares in percent, the lower 95 % bound in brackets."""
-    heads = "".join(f" | {count} launches each: right %, launches" for count in PLAIN)
-    lines = [
-        "| what changes in 64 commits | noise of launches | searches | right % | another commit % | gates | launches"
-        f"{heads} |",
-        f"|---|---|{'--:|' * (5 + len(PLAIN))}",
-    ]
+def rows(searches: int, seed: int, promises: Promises) -> Iterator[list[str]]:
+    """A row of each kind and noise; shares in percent, the lower 95 % bound in brackets."""
     with tempfile.TemporaryDirectory() as place:
         commits, names = repository(Path(place))
-        for kind in kinds:
-            for model in models:
+        for kind in KINDS:
+            for model in MODELS:
                 found = measure(kind, model, searches, seed, commits, names)
                 keep(found, promises)
                 cells = [kind.name, model, str(searches)]
-                cells += [f"{100 * found.right / searches:.1f} (≥ {100 * found.at_least:.1f})"]
+                least = 100 - 100 * at_most(searches - found.right, searches)
+                cells += [f"{100 * found.right / searches:.1f} (≥ {least:.1f})"]
                 cells += [f"{100 * found.wrong / searches:.1f}", f"{found.gates:.1f}", f"{found.launches:.0f}"]
                 for count in PLAIN:
                     other = measure(kind, model, searches, seed, commits, names, plain(count))
                     cells.append(f"{100 * other.right / searches:.1f}, {other.launches:.0f}")
-                lines.append(f"| {' | '.join(cells)} |")
+                yield cells
         keep(measure(HIDDEN, "noisy", searches, seed, commits, names), promises)
-    return "\n".join(lines)
 
 
 def main() -> int:
@@ -333,9 +312,13 @@ def main() -> int:
     args = parser.parse_args()
     promises = Promises()
     searches = 200 if args.full else 100
-    print(of_programs(searches, args.seed, promises))
+    header = ("commits of 24 that change the program", "noise", "right", "launches")
+    show((*header, "`--measure-equal`: right", "launches"), of_programs(searches, args.seed, promises))
     if not args.programs:
-        print(f"\n{table(KINDS, MODELS, searches, args.seed, promises)}")
+        print()
+        header = ("what changes in 64 commits", "noise", "searches", "right %", "another commit %", "gates", "launches")
+        plain_ones = (f"{count} launches each: right %, launches" for count in PLAIN)
+        show((*header, *plain_ones), rows(searches, args.seed, promises))
     return promises.status()
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from promises import Promises, command_line
+from promises import Promises, command_line, show
 
 from plumbline.base import paths
 from plumbline.extras.accept import verdict
@@ -149,13 +149,11 @@ def main() -> int:
     args = command_line(__doc__, "1,000 of each in place of 100, of searches 10,000").parse_args()
     number, promises = 1000 if args.full else 100, Promises()
     for header, rows in (
-        ("disturbed | mean loss | nodes | launches | wrong pass | passes", of_accept(number, promises)),
-        ("CPUs of others | bursts, s | false | found", of_check(number, promises)),
-        ("disturbed | mean loss | ends | far ends", of_why(10 * number, promises)),
+        ("disturbed, mean loss, nodes, launches, wrong pass, passes", of_accept(number, promises)),
+        ("CPUs of others, seconds of bursts, false, found", of_check(number, promises)),
+        ("disturbed, mean loss, ends, far ends", of_why(10 * number, promises)),
     ):
-        print(f"| {header} |\n|{'--:|' * (header.count('|') + 1)}")
-        for row in rows:
-            print(f"| {' | '.join(map(str, row))} |", flush=True)
+        show(header.split(", "), rows)
         print()
     return promises.status()
 

@@ -1,6 +1,6 @@
 """Measure how often `plumb check` calls a healthy node bad, and which slowdowns it finds, on simulated classes.
 
-    python tests/rates/check.py [--full] [--markdown]
+    python tests/rates/check.py [--full]
 
 Ends with status 1 if a rate is worse than promised.
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from promises import Promises, command_line
+from promises import Promises, command_line, show
 from scipy import special, stats
 
 from plumbline.extras.nodes import classes
@@ -165,21 +165,12 @@ HEADER = ("noise", "nodes", "checks", "rounds", "promised", "false", "above", "f
 
 def main() -> int:
     """Print the table."""
-    parser = command_line(__doc__, "1,000 classes each, not 200")
-    parser.add_argument("--markdown", action="store_true", help="print the table of docs/rates.md")
-    args = parser.parse_args()
+    args = command_line(__doc__, "1,000 classes each, not 200").parse_args()
     print(f"false drains allowed, each of {FIGURES} figures: {RATE / FIGURES:.1e}; round needs of a class: "
           + ", ".join(f"{n} rounds: {majority.needed(majority.share(n, RATE / FIGURES), classes.CONFIDENCE)}"
                       for n in ROUNDS))  # fmt: skip
-    form = "| {} | {} | {} | {} | {} | {} | {} | {} | {} |" if args.markdown else (
-        "{:8} {:>5} {:>6} {:>6} {:>8} {:>8} {:>7} {:>10} {:>6}"
-    )  # fmt: skip
-    print(form.format(*HEADER))
-    if args.markdown:
-        print("|---|---|---|---|---|---|---|---|---|")
     promises = Promises()
-    for row in rows(1000 if args.full else 200, promises):
-        print(form.format(*row), flush=True)
+    show(HEADER, rows(1000 if args.full else 200, promises))
     return promises.status()
 
 

@@ -13,9 +13,10 @@ sides alike and an interval that lies far beyond the margins (plumbline.judge.de
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
-from promises import Promises, command_line
+from promises import Promises, command_line, show
 
 from plumbline.judge import decide, disturbed
 from plumbline.judge.disturbed import Disturbed
@@ -65,24 +66,26 @@ def states(cell: tuple[float, float, float, float], gates: int, seed: int) -> Co
     return counts
 
 
-def main() -> int:
-    parser = command_line(__doc__, "10,000 gates per line instead of 1,000")
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
-    gates, promises = 10_000 if args.full else 1_000, Promises()
-    print(
-        f"Far: beyond {100 * (PairedRule().detected * decide.FAR / 1e9):.0f} % in logs; alike: p > {disturbed.ALIKE}\n"
-    )
-    print("| launches disturbed | mean loss | candidate's loss | slower by | FAIL % | GAIN % | INCONCLUSIVE % |")
-    print("|--:|--:|--:|--:|--:|--:|--:|")
+def rows(gates: int, seed: int, promises: Promises) -> Iterator[tuple[str, ...]]:
+    """A row for each kind of gate."""
     for cell in (*ALIKE, *SENSITIVE, *SLOWER):
-        counts = states(cell, gates, args.seed)
-        shares = [f"{100 * counts[name] / gates:.2f}" for name in ("FAIL", "GAIN", "INCONCLUSIVE")]
-        print(f"| {cell[0]:.0%} | {cell[1]:.0%} | x {cell[2]:g} | {cell[3]:.0%} | {' | '.join(shares)} |", flush=True)
+        counts = states(cell, gates, seed)
+        shares = (f"{100 * counts[name] / gates:.2f}" for name in ("FAIL", "GAIN", "INCONCLUSIVE"))
+        yield f"{cell[0]:.0%}", f"{cell[1]:.0%}", f"x {cell[2]:g}", f"{cell[3]:.0%}", *shares
         if cell in ALIKE:
             promises.rare(f"a marked verdict on equal sides, {cell}", counts["marked"], gates, 0.001)
         if cell[3] > 0.5:
             promises.keep(f"{cell}: {counts['FAIL']} of {gates} FAIL", is_kept=counts["FAIL"] >= 0.5 * gates)
+
+
+def main() -> int:
+    parser = command_line(__doc__, "10,000 gates per line instead of 1,000")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    promises = Promises()
+    print(f"Far: beyond {PairedRule().detected * decide.FAR / 1e9:.0%} in logs; alike: p > {disturbed.ALIKE}\n")
+    header = ("launches disturbed", "mean loss", "candidate's loss", "slower by", "FAIL %", "GAIN %", "INCONCLUSIVE %")
+    show(header, rows(10_000 if args.full else 1_000, args.seed, promises))
     return promises.status()
 
 

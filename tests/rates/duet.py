@@ -24,13 +24,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from commands import LOOPS, PLUMB
-from promises import Promises, command_line
-from scipy import stats
+from promises import Kept, Promises, at_most, command_line, show
 
 from plumbline.judge import slowing
 from plumbline.statistics import Flags, Floats, Ints, paired
@@ -54,6 +54,7 @@ PROGRAMS = {
     "5 %, cache: both lose, all is hidden": (0.2, 0.2 - STEP, STEP),
 }
 ORDERS = ("turns", "duet")
+STATES = ("PASS", "INCONCLUSIVE", "FAIL")
 
 
 def slots(draw: np.random.Generator, series: int, host: float, half: float, number: int) -> Floats:
@@ -104,11 +105,8 @@ def side_by_side(draw: np.random.Generator, machine: str, program: str, series: 
     return state, 2 * rounds + parts
 
 
-def simulate(series: int, seed: int) -> int:
-    """Print a row of each machine, program and order; the exit status."""
-    promises = Promises()
-    print("| machine | candidate | order | PASS % | FAIL % | INCONCLUSIVE % | turns, median | 95 % |")
-    print("|---|---|---|--:|--:|--:|--:|--:|")
+def simulate(series: int, seed: int, promises: Promises) -> Iterator[tuple[str, ...]]:
+    """A row of each machine, program and order."""
     for machine, (number, program), order in itertools.product(MACHINES, enumerate(PROGRAMS), ORDERS):
         step = PROGRAMS[program][2]
         if order == "turns" and program not in ("equal", "5 %, compute"):
@@ -118,15 +116,12 @@ def simulate(series: int, seed: int) -> int:
             in_turn(draw, machine, step, series) if order == "turns" else side_by_side(draw, machine, program, series)
         )
         shares = [int((state == kind).sum()) for kind in (PASS, FAIL, GO_ON)]
-        shown = " | ".join(f"{100 * share / series:.2f}" for share in shares)
-        print(
-            f"| {machine} | {program} | {order} | {shown} | {np.median(turns):.0f} | {np.quantile(turns, 0.95):.0f} |"
-        )
+        shown = (f"{100 * share / series:.2f}" for share in shares)
+        yield machine, program, order, *shown, f"{np.median(turns):.0f}", f"{np.quantile(turns, 0.95):.0f}"
         if step:
             promises.rare(f"PASS of {program}, {machine}, {order}", shares[0], series, 0.01)
         else:
             promises.rare(f"FAIL of {program}, {machine}, {order}", shares[1], series, 0.001)
-    return promises.status()
 
 
 #: turns of each loop in a second, about
@@ -162,11 +157,9 @@ def measure(gates: int, seconds: float, minutes: float, total: float) -> None:
     Of 5 % there are half as many as of equal programs. A gate that is interrupted is measured anew.
     """
     folder = Path("build/rates").resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    kept, until = folder / "duet.jsonl", time.monotonic() + 60 * total
+    kept, until = Kept(folder / "duet.jsonl"), time.monotonic() + 60 * total
     under = {"seconds": seconds, "minutes": minutes}
-    lines = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    mine = {tuple(line["cell"]): line for line in lines if line["under"] == under}
+    mine = {tuple(line["cell"]): line for line in kept.lines if line["under"] == under}
     for kind in KINDS:
         subprocess.run(["gcc", "-O1", f"-D{kind}", "-o", folder / f"duet-{kind}", LOOPS], check=True)
     sides = {"equal": 1.0, "5 % slower": 1.05}
@@ -187,22 +180,22 @@ def measure(gates: int, seconds: float, minutes: float, total: float) -> None:
                 aggressor.wait()
         cell = (number, machine, kind, side, order)
         mine[cell] = {"cell": cell, "under": under, **series}
-        with kept.open("a") as stream:
-            stream.write(json.dumps(mine[cell]) + "\n")
+        kept.add(mine[cell])
         print(*cell, series["verdict"], series["pairs"], f"{series['minutes']:.1f} min", flush=True)
     left = sum(cell not in mine for cell in wanted)
     print(f"\n{len(mine)} gates so far, {left} are missing: the same command goes on\n")
-    print("| machine | kind | candidate | order | gates | PASS | INCONCLUSIVE | FAIL | wrong, 95 % | pairs | minutes |")
-    print("|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|")
-    for row in itertools.product(("quiet", "busy"), KINDS, sides, ORDERS):
-        if seen := [line for cell, line in mine.items() if cell[1:] == row]:
-            counts = Counter(line["verdict"] for line in seen)
-            shown = " | ".join(str(counts[state]) for state in ("PASS", "INCONCLUSIVE", "FAIL"))
-            errors = counts["FAIL" if row[2] == "equal" else "PASS"]
-            wrong = stats.beta.ppf(0.95, errors + 1, len(seen) - errors) if errors < len(seen) else 1.0
-            pairs, took = (statistics.median(line[name] for line in seen) for name in ("pairs", "minutes"))
-            words = f"{' | '.join(row)} | {len(seen)} | {shown} | ≤ {100 * wrong:.0f} % | {pairs:.0f} | {took:.2f}"
-            print(f"| {words} |".lower())
+    header = ("machine", "kind", "candidate", "order", "gates", *STATES, "wrong, 95 %", "pairs", "minutes")
+    rows = itertools.product(("quiet", "busy"), KINDS, sides, ORDERS)
+    show(header, (of_row(row, seen) for row in rows if (seen := [mine[cell] for cell in mine if cell[1:] == row])))
+
+
+def of_row(row: tuple[str, ...], gates: list[dict[str, Any]]) -> list[object]:
+    """The cells of these gates."""
+    counts = Counter(line["verdict"] for line in gates)
+    wrong = at_most(counts["FAIL" if row[2] == "equal" else "PASS"], len(gates))
+    pairs, took = (statistics.median(line[name] for line in gates) for name in ("pairs", "minutes"))
+    shown = (counts[state] for state in STATES)
+    return [*map(str.lower, row), len(gates), *shown, f"≤ {wrong:.0%}", f"{pairs:.0f}", f"{took:.2f}"]
 
 
 def main() -> int:
@@ -219,7 +212,10 @@ def main() -> int:
     if args.gates:
         measure(args.gates, args.seconds, args.minutes, args.total)
         return 0
-    return simulate(10_000 if args.full else 1_000, args.seed)
+    promises = Promises()
+    header = ("machine", "candidate", "order", "PASS %", "FAIL %", "INCONCLUSIVE %", "turns, median", "95 %")
+    show(header, simulate(10_000 if args.full else 1_000, args.seed, promises))
+    return promises.status()
 
 
 if __name__ == "__main__":

@@ -95,12 +95,10 @@ def main() -> None:
         folder = Path(place) / "heat"
         change = repeats(args.twice) if args.twice else looks(args.every)
         repository(folder, change)
-        for candidate, number in (("equal", args.equal), ("slower", args.slower)):
-            if number:
-                gates(folder, candidate, args.stack, number)
-        for candidate, number in (("equal", args.searches), ("slower", args.causes)):
-            if number:
-                searches(folder, candidate, args.stack, number)
+        for measured, equal, slower in ((gates, args.equal, args.slower), (searches, args.searches, args.causes)):
+            for candidate, number in (("equal", equal), ("slower", slower)):
+                if number:
+                    measured(folder, candidate, args.stack, number)
 
 
 def gates(folder: Path, candidate: str, stack: str, number: int) -> None:

@@ -24,8 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from promises import Promises, command_line
-from scipy import stats
+from promises import Promises, bounded, command_line
 from simulate import wander
 
 from plumbline.judge.members import Matrix, Nodes
@@ -142,9 +141,10 @@ class Healthy:
     reported: int = 0
     undecided: int = 0
 
-    def at_most(self) -> float:
-        """Upper 95 % bound of the probability of a report (Clopper-Pearson)."""
-        return float(stats.beta.ppf(0.95, self.reported + 1, self.clusters - self.reported))
+    def row(self) -> str:
+        """Its line of a table."""
+        shares = f"{bounded(self.reported, self.clusters)} | {100 * self.undecided / self.clusters:.1f}"
+        return f"| {self.model} | {self.kind} | {self.clusters} | {shares} |"
 
 
 def healthy(model: str, kind: str, each: int, seed: int) -> Healthy:
@@ -296,8 +296,7 @@ def report_together(each: int, clusters: int, seed: int, promises: Promises) -> 
     for alike, model in itertools.product((False, True), MODELS):
         one = healthy_together(model, alike, each, seed)
         promises.rare(f"report of healthy clusters, {model}, figures {one.kind}", one.reported, one.clusters, WRONG)
-        share = f"{100 * one.reported / one.clusters:.2f} (≤ {100 * one.at_most():.2f})"
-        yield f"| {model} | {one.kind} | {one.clusters} | {share} | {100 * one.undecided / one.clusters:.1f} |"
+        yield one.row()
     yield ""
     yield "| slow | noise | launches | figures | clusters | exactly that % | in one figure % | anything else % | seen |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|"
@@ -329,8 +328,7 @@ def report(each: int, clusters: int, seed: int, promises: Promises) -> Iterator[
     for kind, model in itertools.product(("nodes", "matrix"), MODELS):
         one = healthy(model, kind, each if kind == "nodes" else max(each // 2, 1), seed)
         promises.rare(f"report of healthy {kind}, {model}", one.reported, one.clusters, WRONG)
-        share = f"{100 * one.reported / one.clusters:.2f} (≤ {100 * one.at_most():.2f})"
-        yield f"| {model} | {kind} | {one.clusters} | {share} | {100 * one.undecided / one.clusters:.1f} |"
+        yield one.row()
     yield ""
     yield "| slow | among | noise | launches | clusters | exactly that reported % | anything else % | detectable |"
     yield "|---|---|---|--:|--:|--:|--:|--:|"

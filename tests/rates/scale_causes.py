@@ -9,12 +9,13 @@ than 95 of 100 reasons of a cause are right or said to be undecided, or more tha
 
 import argparse
 import itertools
-import json
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+
+from promises import Kept
 
 from plumbline.base import paths
 from plumbline.extras.scale import measured, shown
@@ -33,7 +34,7 @@ RIGHT = {
     "bandwidth": ("memory, caches, clock, or spinning", "memory bandwidth", "memory or caches", ""),
     "serial+faults": ("serial part, and kernel",),
 }
-UNDECIDED = "cause not decided"
+UNDECIDED = ("cause not decided", "load or waits")
 
 
 def reason(folder: Path, program: Path, cause: str, seconds: float) -> tuple[str, str]:
@@ -59,11 +60,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--causes", help="comma-separated (default: all)")
     args = parser.parse_args()
-    top = paths.build() / "rates"
-    top.mkdir(parents=True, exist_ok=True)
-    kept = top / "scale-causes.jsonl"
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    done = Counter(row["cause"] for row in rows)
+    kept = Kept(paths.build() / "rates/scale-causes.jsonl")
+    done = Counter(row["cause"] for row in kept.lines)
     chosen = args.causes.split(",") if args.causes else list(RIGHT)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -73,11 +71,9 @@ def main() -> int:
             if number < done[cause]:
                 continue
             named, line = reason(folder / f"{number}-{cause}", folder / "p", cause, args.seconds)
-            rows.append({"cause": cause, "named": named, "line": line})
-            with kept.open("a") as stream:
-                stream.write(json.dumps(rows[-1]) + "\n")
+            kept.add({"cause": cause, "named": named, "line": line})
             print(f"{number + 1:3} {cause:14} {line}", flush=True)
-    return report(rows)
+    return report(kept.lines)
 
 
 def report(rows: list[dict[str, str]]) -> int:
@@ -87,8 +83,8 @@ def report(rows: list[dict[str, str]]) -> int:
     for cause, right in RIGHT.items():
         names = Counter(row["named"] for row in rows if row["cause"] == cause)
         runs, good, none = sum(names.values()), sum(names[name] for name in right), names[""]
-        undecided = names[UNDECIDED]
-        wrong = runs - sum(names[name] for name in {*right, "", UNDECIDED})
+        undecided = sum(number for name, number in names.items() if name.startswith(UNDECIDED))
+        wrong = runs - undecided - sum(names[name] for name in {*right, ""})
         bad |= good + undecided < 0.95 * runs or wrong > 0.01 * runs
         print(f"{cause:14} {runs:5} {good:6} {none:8} {undecided:9} {wrong:6}  {dict(names)}")
     return int(bad)

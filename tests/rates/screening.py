@@ -1,6 +1,6 @@
 """How often `plumb screen --links` names a good node, and finds a bad one, on simulated machines.
 
-    python tests/rates/screening.py [--full] [--markdown]
+    python tests/rates/screening.py [--full]
 
 Ends with status 1 if a rate is worse than promised.
 
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from promises import Promises, command_line
+from promises import Promises, command_line, show
 
 from plumbline.extras.nodes import links
 from plumbline.extras.nodes.links import Answer, Group, SearchReport, search
@@ -98,20 +98,9 @@ def rows(searches: int, promises: Promises) -> Iterator[tuple[str, ...]]:
 
 def main() -> int:
     """Print the table."""
-    parser = command_line(__doc__, "400 searches each, not 20")
-    parser.add_argument("--markdown", action="store_true", help="print the table of docs/rates.md")
-    args = parser.parse_args()
-    form = (
-        "| " + " | ".join(["{}"] * len(HEADER)) + " |"
-        if args.markdown
-        else "{:>6} {:>3} {:15} {:>16} {:>6} {:>6} {:>6}"
-    )
-    print(form.format(*HEADER))
-    if args.markdown:
-        print("|" + "---|" * len(HEADER))
+    args = command_line(__doc__, "400 searches each, not 20").parse_args()
     promises = Promises()
-    for row in rows(400 if args.full else 20, promises):
-        print(form.format(*row), flush=True)
+    show(HEADER, rows(400 if args.full else 20, promises))
     return promises.status()
 
 

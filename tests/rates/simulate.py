@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from promises import Promises, command_line
-from scipy import stats
+from promises import Promises, bounded, command_line, show
 
 from plumbline.base.units import Better
 from plumbline.judge import disturbed
@@ -177,10 +176,6 @@ class Rate:
     def share(self, count: int) -> float:
         return count / self.series
 
-    def at_most(self, count: int) -> float:
-        """Upper 95 % bound of the probability behind ``count`` (Clopper-Pearson)."""
-        return float(stats.beta.ppf(0.95, count + 1, self.series - count)) if count < self.series else 1.0
-
 
 def measure(model: str, slowdown: float, series: int, seed: int, rule: PairedRule | None = None) -> Rate:
     """Judge ``series`` simulated series."""
@@ -273,52 +268,34 @@ def campaigns(count: int, metrics: int, seed: int, sign: int = 1) -> int:
     return bad
 
 
-def table(rates: list[Rate]) -> str:
-    """Markdown; shares in percent, the upper 95 % bound in brackets."""
-    lines = [
-        "| noise of launches | slowdown | series | FAIL % | PASS % | INCONCLUSIVE % | pairs, mean | 95 % |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
-    for item in rates:
-        undecided = item.series - item.failed - item.passed
-        cells = [f"{100 * item.share(n):.2f} (≤ {100 * item.at_most(n):.2f})" for n in (item.failed, item.passed)]
-        lines.append(
-            f"| {item.model} | {100 * item.slowdown:.0f} % | {item.series} | {cells[0]} | {cells[1]} | "
-            f"{100 * item.share(undecided):.2f} | {item.mean_pairs:.1f} | {item.p95_pairs:.0f} |"
-        )
-    return "\n".join(lines)
+def table(rates: list[Rate]) -> None:
+    """Shares in percent, the upper 95 % bound in brackets."""
+    header = ("noise of launches", "slowdown", "series", "FAIL %", "PASS %", "INCONCLUSIVE %", "pairs, mean", "95 %")
+    show(header, ([
+        item.model, f"{item.slowdown:.0%}", item.series, *(bounded(n, item.series) for n in (item.failed, item.passed)),
+        f"{100 * item.share(item.series - item.failed - item.passed):.2f}", f"{item.mean_pairs:.1f}",
+        f"{item.p95_pairs:.0f}",
+    ] for item in rates))  # fmt: skip
 
 
-def table_of_gains(rates: list[Rate]) -> str:
-    """Markdown, as :func:`table`, of series whose gain was asked for."""
-    lines = [
-        "| noise of launches | candidate | series | GAIN % | PASS % | FAIL % | pairs, mean |",
-        "|---|---|--:|--:|--:|--:|--:|",
-    ]
-    for item in rates:
-        truth = f"{-100 * item.slowdown:.0f} % less time" if item.slowdown else "equal"
-        counts = (item.gained, item.passed, item.failed)
-        cells = " | ".join(f"{100 * item.share(n):.2f} (≤ {100 * item.at_most(n):.2f})" for n in counts)
-        lines.append(f"| {item.model} | {truth} | {item.series} | {cells} | {item.mean_pairs:.1f} |")
-    return "\n".join(lines)
+def table_of_gains(rates: list[Rate]) -> None:
+    """As :func:`table`, of series whose gain was asked for."""
+    show(("noise of launches", "candidate", "series", "GAIN %", "PASS %", "FAIL %", "pairs, mean"), ([
+        item.model, f"{-item.slowdown:.0%} less time" if item.slowdown else "equal", item.series,
+        *(bounded(n, item.series) for n in (item.gained, item.passed, item.failed)), f"{item.mean_pairs:.1f}",
+    ] for item in rates))  # fmt: skip
 
 
-def table_of_printed(series: int, seed: int, promises: Promises) -> str:
-    """Markdown: each of :data:`PRINTED`, live and 90 pairs given, at 5 % slower and equal."""
-    lines = [
-        "| value, noise of launches | 5 %: PASS % live | 90 given | 5 %: FAIL % live | 90 given "
-        "| equal: FAIL % live | 90 given | equal: PASS % live | 90 given |",
-        "|---|" + 8 * "--:|",
-    ]
+def rows_of_printed(series: int, seed: int, promises: Promises) -> Iterator[list[str]]:
+    """Each of :data:`PRINTED`, live and 90 pairs given, at 5 % slower and equal."""
     for item in PRINTED:
         slow, equal = ([measure_printed(item, s, series, seed, n) for n in (None, CAP)] for s in (MUST_DETECT, 0.0))
         keep_printed(item, slow, equal, promises)
-        wrong = [f"{100 * one.share(one.passed):.2f} (≤ {100 * one.at_most(one.passed):.2f})" for one in slow]
+        wrong = [bounded(one.passed, one.series) for one in slow]
         found = [f"{100 * one.share(one.failed):.0f}" for one in slow]
-        wrong_equal = [f"{100 * one.share(one.failed):.2f} (≤ {100 * one.at_most(one.failed):.2f})" for one in equal]
+        wrong_equal = [bounded(one.failed, one.series) for one in equal]
         passed = [f"{100 * one.share(one.passed):.0f}" for one in equal]
-        lines.append(f"| {' | '.join([item.name, *wrong, *found, *wrong_equal, *passed])} |")
-    return "\n".join(lines)
+        yield [item.name, *wrong, *found, *wrong_equal, *passed]
 
 
 def keep_errors(rates: Iterable[Rate], promises: Promises) -> None:
@@ -373,23 +350,25 @@ def main() -> int:
     rates = [measure(m, s, series, args.seed) for m in (*MODELS, *PLAIN) for s in SLOWDOWNS]
     keep_errors(rates, promises)
     keep_live(rates, promises)
-    print(table(rates))
+    table(rates)
     print("\nAll pairs given, their number fixed beforehand:\n")
     rates = [measure_fixed(m, s, n, series, args.seed) for m in MODELS for n in FIXED for s in SLOWDOWNS]
     keep_errors(rates, promises)
-    print(table(rates))
+    table(rates)
     print("\nAs much slower as is tolerated, live and with pairs given:\n")
     rates = [measure(m, TOLERANCE, series, args.seed) for m in MODELS]
     rates += [measure_fixed(m, TOLERANCE, n, series, args.seed) for m in MODELS for n in FIXED]
     keep_errors(rates, promises)
-    print(table(rates))
+    table(rates)
     print("\nPrinted with few digits:\n")
-    print(table_of_printed(series // 5, args.seed, promises))
+    header = [f"{kind} {pairs}" for kind in ("5 %: PASS %", "5 %: FAIL %", "equal: FAIL %", "equal: PASS %")
+              for pairs in ("live", "90 given")]  # fmt: skip
+    show(("value, noise of launches", *header), rows_of_printed(series // 5, args.seed, promises))
     print("\nA gain asked for:\n")
     rates = [measure(m, s, series, args.seed, PairedRule(gain=True)) for m in MODELS for s in SPEEDUPS]
     keep_errors(rates, promises)
     keep_live(rates, promises)
-    print(table_of_gains(rates))
+    table_of_gains(rates)
     for state, slowdown in AT_MARGINS.items():
         chance = np.count_nonzero(contradictions(state, slowdown, series, args.seed))
         promises.rare(f"a steady series, {slowdown:.1%} slower, contradicts its verdict", chance, series, WRONG_FAIL)

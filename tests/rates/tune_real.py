@@ -6,35 +6,17 @@ Every second program has two threads with equal work. Finished searches stay in 
 start continues with them. Ends with status 1 if one claimed a gain.
 """
 
-from __future__ import annotations
-
 import argparse
-import json
+import shutil
 import sys
+from pathlib import Path
 
 from commands import git, timed
+from promises import Kept
 from two_commands import TURNS
 
 from plumbline.base import paths
 
-#: each thread computes by itself, in registers
-PROGRAM = """
-#include <stdio.h>
-#include <stdlib.h>
-#include <omp.h>
-int main(int count, char **words) {
-    const double begin = omp_get_wtime();
-    double sum = 0;
-#pragma omp parallel reduction(+ : sum)
-    {
-        volatile double value = 1;
-        for (long left = atol(words[1]); left; left--) value = value * 1.0000001 + 1e-9;
-        sum += value;
-    }
-    printf("sum of %d: %.9e\\ntime: %.6f s\\n", omp_get_max_threads(), sum, omp_get_wtime() - begin);
-    return count != 2;
-}
-"""
 DESCRIBED = """application: compute
 build: ["gcc -O1 -fopenmp -o compute compute.c"]
 programs:
@@ -58,31 +40,28 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.3)
     args = parser.parse_args()
     top = paths.build() / "rates"
-    folder, kept = top / "tune-real" / "code", top / "tune-real.jsonl"
+    folder, kept = top / "tune-real" / "code", Kept(top / "tune-real.jsonl")
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"compute{number}" for number in range(args.searches)]
     described = [
         ONE.format(name=name, threads=1 + number % 2, turns=round(TURNS * args.seconds * (1 + number / args.searches)))
         for number, name in enumerate(names)
     ]
-    (folder / "compute.c").write_text(PROGRAM, encoding="utf-8")
+    shutil.copy(Path(__file__).with_suffix(".c"), folder / "compute.c")
     (folder / "plumb.yaml").write_text(DESCRIBED + "".join(described), encoding="utf-8")
     if not (folder / ".git").is_dir():
         git(folder, "init", "--quiet")
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "--allow-empty", "-m", "The programs")
-    lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()] if kept.exists() else []
     for number, name in enumerate(names):
-        if any((line["name"], line["seconds"]) == (name, args.seconds) for line in lines):
+        if any((line["name"], line["seconds"]) == (name, args.seconds) for line in kept.lines):
             continue
         document, minutes = timed(folder, "tune", "--for", name, "--minutes", "1", "--seed", str(number), "--all")
-        lines.append({"name": name, "seconds": args.seconds, "minutes": minutes, "result": document["result"]})
-        lines[-1]["gain"] = bool(document["tuned"] or document["process"])
-        with kept.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(lines[-1]) + "\n")
+        answer = {"result": document["result"], "gain": bool(document["tuned"] or document["process"])}
+        kept.add({"name": name, "seconds": args.seconds, "minutes": minutes, **answer})
         print(f"{name}: {minutes:.1f} min: {document['result']}", flush=True)
-    gains = [line["name"] for line in lines if line["gain"]]
-    print(f"{len(gains)} of {len(lines)} searches claimed a gain")
+    gains = [line["name"] for line in kept.lines if line["gain"]]
+    print(f"{len(gains)} of {len(kept.lines)} searches claimed a gain")
     return int(bool(gains))
 
 

@@ -13,10 +13,12 @@ import os
 import statistics
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from commands import LOOPS, PLUMB
-from scipy import stats
+from promises import Kept, at_most, show
 
 #: turns of the loop in a second, about
 TURNS = 250_000_000
@@ -33,14 +35,12 @@ def main() -> None:
     parser.add_argument("--ahead", action="store_true")
     args = parser.parse_args()
     folder = Path("build/rates").resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = folder / "two-commands.jsonl"
+    kept = Kept(folder / "two-commands.jsonl")
     program = folder / ("stream" if args.memory else "loop")
     subprocess.run(["gcc", "-O1", *(["-DMEMORY"] if args.memory else []), "-o", program, LOOPS], check=True)
-    lines = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     circumstances = {"seconds": args.seconds, "ahead": args.ahead, **({"memory": True} if args.memory else {})}
     counts_of = {"equal": args.gates, "5 % slower": args.gates if args.slower is None else args.slower}
-    mine = [line for line in lines if line["under"] == circumstances]
+    mine = [line for line in kept.lines if line["under"] == circumstances]
     for number in range(args.gates):
         for kind, factor in KINDS.items():
             if number >= counts_of[kind] or any((line["number"], line["kind"]) == (number, kind) for line in mine):
@@ -51,22 +51,21 @@ def main() -> None:
             done = subprocess.run([PLUMB, *words], stdout=subprocess.PIPE, text=True, check=False, env=os.environ)
             (series,) = json.loads(done.stdout)["series"]
             mine.append({"number": number, "kind": kind, "under": circumstances, **series})
-            with kept.open("a") as stream:
-                stream.write(json.dumps(mine[-1]) + "\n")
+            kept.add(mine[-1])
             print(kind, number, series["verdict"], series["pairs"], series["ratio"], flush=True)
-    print(
-        "| candidate | gates | PASS | INCONCLUSIVE | FAIL | mean pairs | median ratio |\n|---|--:|--:|--:|--:|--:|--:|"
-    )
-    for kind in KINDS:
-        gates = [line for line in mine if line["kind"] == kind]
-        counts = Counter(line["verdict"] for line in gates)
-        shown = [str(counts[state]) for state in ("PASS", "INCONCLUSIVE", "FAIL")]
-        pairs = statistics.mean(line["pairs"] for line in gates)
-        ratio = statistics.median(line["ratio"] for line in gates)
-        print(f"| {kind} | {len(gates)} | {' | '.join(shown)} | {pairs:.1f} | {ratio:.3f} |")
+    show(("candidate", "gates", "PASS", "INCONCLUSIVE", "FAIL", "mean pairs", "median ratio"), rows(mine))
     wrong = sum(line["verdict"] == "FAIL" for line in mine if line["kind"] == "equal")
-    bound = stats.beta.ppf(0.95, wrong + 1, args.gates - wrong)
-    print(f"FAIL of equal commands: {wrong} of {args.gates}, at most {100 * bound:.1f} % (95 %)")
+    print(f"FAIL of equal commands: {wrong} of {args.gates}, at most {at_most(wrong, args.gates):.1%} (95 %)")
+
+
+def rows(gates: list[dict[str, Any]]) -> Iterator[list[object]]:
+    """A row of each kind."""
+    for kind in KINDS:
+        mine = [line for line in gates if line["kind"] == kind]
+        counts = Counter(line["verdict"] for line in mine)
+        states = (counts[state] for state in ("PASS", "INCONCLUSIVE", "FAIL"))
+        pairs, ratio = ([line[name] for line in mine] for name in ("pairs", "ratio"))
+        yield [kind, len(mine), *states, f"{statistics.mean(pairs):.1f}", f"{statistics.median(ratio):.3f}"]
 
 
 if __name__ == "__main__":

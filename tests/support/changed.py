@@ -98,7 +98,7 @@ class Selection:
             elif path.startswith("custom-kernels/"):
                 names |= {name for program in programs(path) for name in (program, *functions(program))}
                 chosen |= {"tests/unit/repository"}
-            elif path.startswith("tests/data/"):
+            elif path.startswith(("tests/data/", "tests/support/programs/")):
                 names.add(self.mentioned(path))
             elif path in self.files:
                 chosen |= {path} if path.startswith(TESTED) else set()
@@ -126,7 +126,7 @@ class Selection:
         )
 
     def mentioned(self, path: str) -> str:
-        """The name by which tests read a file of ``tests/data``: its own, or that of the nearest folder."""
+        """The name by which tests read a file of theirs: its own, or that of the nearest folder."""
         place = Path(path)
         names = [place.stem, *reversed(place.parts[2:-1])]
         strings = {name for file, source in self.files.items() if file.startswith("tests") for name in source.strings}

@@ -1,8 +1,19 @@
-"""Commands that refuse: an exit status, and one line on standard error."""
+"""Commands run in this process: what they print, and the one line of those that refuse."""
 
 import pytest
 
 from plumbline.commands import cli
+
+
+@pytest.fixture
+def output_of(capsys):
+    """Run a command that ends with this status; what it prints on standard output."""
+
+    def run(status, *words):
+        assert cli.main(list(map(str, words))) == status
+        return capsys.readouterr().out
+
+    return run
 
 
 @pytest.fixture

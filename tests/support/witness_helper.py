@@ -18,28 +18,9 @@ from plumbline.base import paths
 from plumbline.launch.witness.compare import compare as compare_structs
 
 ONE_MIB = 1 << 20
-#: an MPI library that can be asked, and that looks at every CPU while it is initialised
-MPI = """
-#include <sched.h>
-static int initialised;
-int MPI_Init(int *argc, char ***argv) {
-    cpu_set_t before, one;
-    (void)argc; (void)argv;
-    sched_getaffinity(0, sizeof before, &before);
-    for (int cpu = 0; cpu < 64; cpu++) {
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        sched_setaffinity(0, sizeof one, &one);
-    }
-    sched_setaffinity(0, sizeof before, &before);
-    initialised = 1;
-    return 0;
-}
-int PMPI_Initialized(int *flag) { *flag = initialised; return 0; }
-int MPI_Finalize(void) { return 0; }
-int PMPI_Init(int *argc, char ***argv) __attribute__((alias("MPI_Init")));
-int PMPI_Finalize(void) __attribute__((alias("MPI_Finalize")));
-"""
+#: C programs that tests compile
+PROGRAMS = Path(__file__).with_name("programs")
+MPI = "mpi.c"
 
 
 def library() -> Path:
@@ -58,16 +39,21 @@ def cpus(count: int) -> list[int]:
     return allowed[:count]
 
 
-def compile_c(folder: Path, source: str, *flags: str, name: str = "program") -> Path:
-    """``source`` compiled with gcc; a host without a compiler fails."""
-    text = folder / f"{name}.c"
-    text.write_text(source)
-    output = folder / name
-    done = subprocess.run(
-        ["gcc", "-O1", "-g", "-D_GNU_SOURCE", "-o", output, text, *flags], capture_output=True, text=True, check=False
-    )
+def compile_c(folder: Path, source: str, *flags: str | Path, name: str = "program") -> Path:
+    """``source``, a text or the name of one of :data:`PROGRAMS`, compiled with gcc; a host without one fails."""
+    text, output = PROGRAMS / source, folder / name
+    if not source.endswith(".c"):
+        text = folder / f"{name}.c"
+        text.write_text(source)
+    command = ["gcc", "-O1", "-g", "-D_GNU_SOURCE", "-o", output, text, *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return output
+
+
+def with_mpi(folder: Path) -> list[str]:
+    """Options by which a program is linked to libmpi.so in ``folder``."""
+    return [f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}"]
 
 
 def rank_plan(places: list[list[int]], nodes: Sequence[int] = (0,), local_rank: int = 0, policy: str = "bind") -> dict:

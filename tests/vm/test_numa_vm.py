@@ -470,24 +470,21 @@ def run_vm(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return ended([VM, *arguments], timeout=720, **more)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ((), "no command"),
-        (("--sokets", "2", "--", "true"), "unknown option '--sokets'"),
-        (("--cpus", "x", "--", "true"), "--cpus needs a positive number, not 'x'"),
-        (("--cpus",), "--cpus needs a positive number, not ''"),
-        (("--cpus", "6", "--", "true"), "cannot be spread over 4 nodes"),
-        (("--nodes", "3", "--cpus", "6", "--", "true"), "3 nodes cannot be spread over 2 sockets"),
-        (("--l3-per-node", "4", "--", "true"), "cannot be spread over 4 L3 caches"),
-        (("--memory", "3", "--", "true"), "--memory is written like"),
-        (("--memory", "100M", "--", "true"), "less than 256 MB for a node"),
-        (("--distances", "5,6", "--", "true"), "--distances is written like"),
-        (("--share", "/no/such", "--", "true"), "--share /no/such: no such folder"),
-        (("--share", "/", "--", "true"), "can be shared"),
-        (("--env", "A B", "--", "true"), "--env needs the name of a variable"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "reason"), [
+    ((), "no command"),
+    (("--sokets", "2", "--", "true"), "unknown option '--sokets'"),
+    (("--cpus", "x", "--", "true"), "--cpus needs a positive number, not 'x'"),
+    (("--cpus",), "--cpus needs a positive number, not ''"),
+    (("--cpus", "6", "--", "true"), "cannot be spread over 4 nodes"),
+    (("--nodes", "3", "--cpus", "6", "--", "true"), "3 nodes cannot be spread over 2 sockets"),
+    (("--l3-per-node", "4", "--", "true"), "cannot be spread over 4 L3 caches"),
+    (("--memory", "3", "--", "true"), "--memory is written like"),
+    (("--memory", "100M", "--", "true"), "less than 256 MB for a node"),
+    (("--distances", "5,6", "--", "true"), "--distances is written like"),
+    (("--share", "/no/such", "--", "true"), "--share /no/such: no such folder"),
+    (("--share", "/", "--", "true"), "can be shared"),
+    (("--env", "A B", "--", "true"), "--env needs the name of a variable"),
+])  # fmt: skip
 def test_wrong_usage(arguments, reason):
     done = run_vm(*arguments)
     assert done.returncode == 2

@@ -53,6 +53,19 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def read_json(file: Path, unread: str, wrong: str, cure: str, again: str = "", kind: Any = Any) -> Any:
+    """The JSON document in ``file``, as the type ``kind``.
+
+    Raises :class:`PlumbError`: ``unread`` and why, with ``cure``; or ``wrong`` and why, with the cure ``again`` if any.
+    """
+    try:
+        return msgspec.convert(parse_json(file.read_text(encoding="utf-8")), kind)
+    except OSError as error:
+        raise PlumbError(f"{unread}: {error.strerror}", str(file), cure) from error
+    except (ValueError, PlumbError) as error:
+        raise PlumbError(f"{wrong}: {error}", str(file), again or cure) from error
+
+
 def parse_yaml(text: str) -> Any:
     """The document that ``text`` is, of YAML's plain types.
 

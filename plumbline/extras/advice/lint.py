@@ -20,23 +20,21 @@ from plumbline.proof import Proof
 
 #: launchers that are run
 LAUNCHERS = {"mpirun", *mpi.WORDS}
-#: options, without their dashes, with a value and without any; none of them can start a program of its own
-_VALUED = """
-n np N c ntasks nodes cpus-per-task ntasks-per-node ntasks-per-core ntasks-per-socket cpu-bind cpu_bind mem-bind m
-distribution hint threads-per-core p partition A account t time mem mem-per-cpu mem-per-gpu gpus gpus-per-node
-gpus-per-task cores-per-task cpus-per-gpu gpu-bind G gres mpi J job-name q qos queue C constraint reservation w nodelist
-map-by bind-to rank-by npernode npersocket ppn perhost H host hosts genvlist cpu-set x o setopt
-"""
-_BARE = """
-exact exclusive overlap u unbuffered l label K kill-on-bad-exit report-bindings oversubscribe nooversubscribe
-use-hwthread-cpus nolocal bynode bycore genvall quiet
-"""
-#: option -> the number of its values
+#: option, without its dashes -> the number of its values; none of them can start a program of its own
 OPTIONS = {
-    **dict.fromkeys(_VALUED.split(), 1),
-    **dict.fromkeys(_BARE.split(), 0),
-    **dict.fromkeys(("mca", "genv", "env"), 2),
-}
+    name: count
+    for count, names in enumerate((
+        """exact exclusive overlap u unbuffered l label K kill-on-bad-exit report-bindings oversubscribe nooversubscribe
+        use-hwthread-cpus nolocal bynode bycore genvall quiet""",
+        """n np N c ntasks nodes cpus-per-task ntasks-per-node ntasks-per-core ntasks-per-socket cpu-bind cpu_bind m
+        mem-bind distribution hint threads-per-core p partition A account t time mem mem-per-cpu mem-per-gpu gpus
+        gpus-per-node gpus-per-task cores-per-task cpus-per-gpu gpu-bind G gres mpi J job-name q qos queue C constraint
+        reservation w nodelist map-by bind-to rank-by npernode npersocket ppn perhost H host hosts genvlist cpu-set x
+        o setopt""",
+        "mca genv env",
+    ))
+    for name in names.split()
+}  # fmt: skip
 #: variables that place threads
 VARIABLE = re.compile(r"(?:OMP|KMP|GOMP|MKL|OPENBLAS)_[A-Z_]+(?:=[\w,:{}()-]*)?")
 #: option that sets something -> that which places threads or ranks, or chooses how ranks talk
@@ -93,8 +91,7 @@ def _option(rest: list[str]) -> list[str]:
     word = rest.pop(0)
     name, equals, value = word.lstrip("-").partition("=")
     if name not in OPTIONS and re.fullmatch(r"-[nNcpAtJGqCw][\w.,:-]+", word):  # -n4
-        name, equals = word[1], "="
-        value = word[2:]
+        name, equals, value = word[1], "=", word[2:]
     _require(name in OPTIONS, f"{word} is none of the options that place ranks")
     count = 0 if equals else OPTIONS[name]
     _require(len(rest) >= count, f"{word} has no value")

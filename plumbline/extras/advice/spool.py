@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline.base import files
+from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.extras.advice import steps
 from plumbline.extras.advice.steps import Node, Step
@@ -31,14 +31,14 @@ JOB = re.compile(r"(?!\.)[A-Za-z0-9._+@=,-]{1,100}")
 SAFE = re.compile(r"[A-Za-z0-9._+@=,/-]+(?: [A-Za-z0-9._+@=,/-]+){3}")
 #: most bytes of a witness, most files of a folder that are read, and most bytes of them all
 WITNESS, FILES, ALL = 4 << 20, 50_000, 1 << 30
-_WITNESS, _STEP = msgspec.json.Decoder(Witness), msgspec.json.Decoder(Step)
 
 
 def folder(named: Path | None) -> Path:
-    """The spool: ``named``, or ``PLUMB_ADVICE``, or this user's own in the state folder (XDG)."""
-    state = os.environ.get("XDG_STATE_HOME") or Path(os.environ.get("HOME", "/")) / ".local/state"
+    """The spool: ``named``, or ``PLUMB_ADVICE``, or that of this job, or this user's own in the state folder (XDG)."""
+    state = paths.of_user("XDG_STATE_HOME", ".local/state") or Path("/")
+    of_job = Path(os.environ.get("PLUMB_WITNESS_DIR") or state / "plumb-advice/UID/JOB").parent.parent
     chosen = os.environ.get("PLUMB_ADVICE", "off")
-    return (named or Path(chosen if chosen != "off" else Path(state) / "plumb-advice")).absolute()
+    return (named or (of_job if chosen == "off" else Path(chosen))).absolute()
 
 
 @contextlib.contextmanager
@@ -97,13 +97,13 @@ def _read_all(spool: Path, *parts: str, **decoders: Callable[[bytes], Any]) -> I
 
 def kept(spool: Path, user: str) -> tuple[list[Step], int]:
     """The documents of a user's launches in order of time, and the number of files that are not readable as such."""
-    every = [item for _, item, _ in _read_all(spool, user, json=_STEP.decode)]
+    every = [item for _, item, _ in _read_all(spool, user, json=msgspec.json.Decoder(Step).decode)]
     return sorted(filter(None, every), key=lambda step: step.began), every.count(None)
 
 
 def running(spool: Path, user: str, job: str) -> list[Step]:
     """Documents of the launches of a job that are not kept yet."""
-    every = list(_read_all(spool, user, job, json=_WITNESS.decode, node=steps.node))
+    every = list(_read_all(spool, user, job, json=msgspec.json.Decoder(Witness).decode, node=steps.node))
     documents = [item for stem, item, _ in every if isinstance(item, Witness) and stem == f"{item.host}.{item.pid}"]
     ends = {stem: written for stem, _, written in every}
     nodes = {stem: item for stem, item, _ in every if isinstance(item, Node)}
@@ -121,8 +121,10 @@ def keep(spool: Path, job: str, days: float) -> list[Step]:
     # by its descriptor: another user may have put a link in its place
     with contextlib.suppress(OSError), _entered(spool, user) as inside:
         mine = proc.PROC / "self/fd" / str(inside)
-        for number, step in enumerate(new, len(list(mine.glob(f"{job}.*.json")))):
-            files.write("the document of a launch", mine / f"{job}.{number}.json", msgspec.json.encode(step).decode())
+        known = {file.read_bytes() for file in mine.glob(f"{job}.*.json")}
+        texts = map(msgspec.json.encode, new)  # also those that were kept before this was interrupted
+        for number, text in enumerate((text for text in texts if text not in known), len(known)):
+            files.write("the document of a launch", mine / f"{job}.{number}.json", text.decode())
         shutil.rmtree(mine / job, ignore_errors=True)
         for entry in mine.iterdir():
             if entry.lstat().st_mtime < oldest:

@@ -25,12 +25,14 @@ from plumbline.proof import judged
 from plumbline.proof.judged import Place
 from plumbline.schedulers import names
 
-#: most bytes of a document, and most characters of a text in it
-MOST, CHARACTERS = 64 << 10, 300
+#: most bytes of a document, and most characters of a text, groups and modules in it
+MOST, CHARACTERS, GROUPS, MODULES = 64 << 10, 300, 1000, 100
 #: jobs of the same name before this one, from which their CPUs are known, and the part of them that is fewer
 BEFORE, FEWER = 3, 0.5
 #: the kind of advice that needs a history
 FEWER_CPUS = "fewer CPUs than before"
+#: a module by name and version, not by its file
+_MODULE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+/-]{0,99}")
 #: texts for people, and names: a job's may hold anything else
 Text: TypeAlias = Annotated[str, Meta(max_length=CHARACTERS, pattern=f"^(?!.*{CONTROLS})")]
 #: a line of a node's description: CPU, NUMA node or GPU, the kind of its list, and the list
@@ -73,8 +75,9 @@ class Group(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A launch of a job: that is all that is kept of it.
 
-    ``array``: the job's number in an array. ``began`` in seconds since 1970. ``cpus`` are those of the job on the hosts
-    of the launch, 0 where not known. ``groups`` are the largest that have room; ``left_out`` ranks are in none.
+    ``array``: the job's number in an array. ``modules``: those that its ranks had loaded. ``began`` in seconds since
+    1970. ``cpus`` are those of the job on the hosts of the launch, 0 where not known. ``groups`` are the largest that
+    have room; ``left_out`` ranks are in none.
     """
 
     schema: Literal[1]
@@ -83,6 +86,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     account: Text = ""
     partition: Text = ""
     array: Text = ""
+    modules: Annotated[list[Text], Meta(max_length=MODULES)] = []
     began: Number
     wall_s: Number
     hosts: Count
@@ -92,7 +96,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     verdict: Literal["right", "wrong", "not known"]
     advice: Annotated[list[Advice], Meta(max_length=16)] = []
     doubts: Annotated[list[Text], Meta(max_length=16)] = []
-    groups: Annotated[list[Group], Meta(max_length=1000)] = []
+    groups: Annotated[list[Group], Meta(max_length=GROUPS)] = []
     left_out: Count = 0
 
 
@@ -126,16 +130,17 @@ def node(described: bytes) -> Node:
     cores = tuple(Core(tuple(sorted(cpus_of(cpus)))) for cpus in dict.fromkeys(siblings.values()))
     machine = Machine("", (Package(0, tuple(siblings)),), numa, (), cores, (), {})
     # the scheduler's counts, as 64(x2),32 or n1 64 n2 64; without control groups a process sees CPUs of other jobs too
-    has_counts = bool(named.get("counts"))
-    counts = named["counts"] if has_counts else named.get("cores", "")
-    sizes = set(map(int, re.findall(r"(?:^|[ ,])(\d{1,9})(?=[ ,(]|$)", counts)))
+    numbers = re.findall(r"(?:^|[ ,])(\d{1,9})(?=[ ,(]|$)", named.get("counts") or named.get("cores", ""))
     allowed = cpus_of(named["allowed"]) if named.get("allowed") else frozenset(siblings)
     # other schedulers count cores or hardware threads, as their site does
-    cores_allowed = len(allowed) if has_counts else len({siblings.get(cpu) for cpu in allowed})
-    known = bool(siblings) and allowed <= siblings.keys()
-    known &= bool(sizes & {len(allowed), cores_allowed}) if sizes else bool(named.get("allowed"))
+    cores_allowed = len(allowed) if named.get("counts") else len({siblings.get(cpu) for cpu in allowed})
+    as_counted = {len(allowed), cores_allowed} & set(map(int, numbers)) if numbers else named.get("allowed")
     fabric = sorted({port.partition("/")[0] for port, count in Counter(_PORT.findall(text)).items() if count == 2})
-    place = Place(machine, allowed, siblings, gpus, fabric) if known else None
+    place = (
+        Place(machine, allowed, siblings, gpus, fabric)
+        if as_counted and siblings and allowed <= siblings.keys()
+        else None
+    )
     return Node(
         place,
         named.get("launcher", ""),
@@ -153,8 +158,12 @@ def launches(documents: Sequence[Witness], ends: Mapping[str, float]) -> list[li
     known = {(each.host, each.pid): each for each in documents}
     parents = {(each.host, pid) for each in documents for pid in each.ancestors}
     least = WORKED * max(map(processes.cpu_s, documents), default=0)
-    works = [each for place, each in known.items() if place not in parents or processes.cpu_s(each) > least]
-    spans = [(end - each.usage.wall_s, end, each) for each in works for end in [ends[f"{each.host}.{each.pid}"]]]
+    spans = [
+        (end - each.usage.wall_s, end, each)
+        for place, each in known.items()
+        if place not in parents or processes.cpu_s(each) > least
+        for end in [ends[f"{each.host}.{each.pid}"]]
+    ]
     together: list[list[Witness]] = []
     until = -math.inf
     for begin, end, each in sorted(spans, key=lambda span: span[:2]):
@@ -175,14 +184,10 @@ def steps(
     """A document of each launch of a job in which ranks worked, in order; ``ends``: when ``HOST.PID`` ended, in s."""
     for members in launches(documents, ends):
         seen = judged.seen(members, ends)
+        if not seen.launchers and len(seen.ranks) > 1:  # the scheduler's does no work, and leaves no witness
+            seen = seen._replace(launchers=sorted({each.launcher for each in nodes.values()} & mpi.WORDS.keys()))
         if seen.ranks:
-            yield _fitting(_step(job, _with_launcher(seen, nodes), ends, nodes, damaged))
-
-
-def _with_launcher(seen: judged.Seen, nodes: Mapping[str, Node]) -> judged.Seen:
-    """``seen`` with the scheduler's launcher, where ranks have none: it does no work, and leaves no witness."""
-    launchers = sorted({each.launcher for each in nodes.values()} & mpi.WORDS.keys())
-    return seen if seen.launchers or len(seen.ranks) == 1 else seen._replace(launchers=launchers)
+            yield _fitting(_step(job, seen, ends, nodes, damaged))
 
 
 def _step(
@@ -201,12 +206,14 @@ def _step(
         doubts.append("it is not known which CPUs the job had")
     elif not doubts:
         findings, others = judged.unplanned(seen, places)
-        findings = [each for each in findings if each.kind != UNBOUND or _moved(seen.ranks)]
+        # one thread alone, or threads that stay, are well without binding
+        threads = [thread for rank in seen.ranks for thread in worked(rank)]
+        moved = len(threads) > 1 and any(thread.migrations for thread in threads)
+        findings = [each for each in findings if each.kind != UNBOUND or moved]
         doubts += [reason for reason, _ in others]
     described = next((each.names for each in nodes.values()), {})
-    last = max(ends[f"{rank.host}.{rank.pid}"] for rank in seen.ranks)
     wall_s = max(rank.usage.wall_s for rank in seen.ranks)
-    cores = sum(len({place.siblings[cpu] for cpu in place.allowed}) for place in here)
+    modules = {name for loaded in {rank.modules for rank in seen.ranks} for name in loaded.split(":")}
     return Step(
         schema=1,
         job=cut(job),
@@ -214,31 +221,22 @@ def _step(
         account=described.get("account", ""),
         partition=described.get("partition", ""),
         array=described.get("array", ""),
-        began=max(0.0, last - wall_s),
+        modules=sorted(filter(_MODULE.fullmatch, modules))[:MODULES],
+        began=max(0.0, max(ends[f"{rank.host}.{rank.pid}"] for rank in seen.ranks) - wall_s),
         wall_s=wall_s,
         hosts=len(hosts),
         ranks=len(seen.ranks),
         cpus=sum(len(place.allowed) for place in here) if len(here) == len(hosts) else 0,
-        core_hours=cores * wall_s / 3600,
+        core_hours=sum(len({place.siblings[cpu] for cpu in place.allowed}) for place in here) * wall_s / 3600,
         verdict="wrong" if findings else "not known" if doubts else "right",
-        advice=list(_advice(findings)),
+        advice=[
+            Advice(kind=kind, reason=cut(first.reason), cure=cut(first.cure), hosts=len({each.host for each in every}))
+            for kind, every in group((each.kind, each) for each in findings).items()
+            for first in every[:1]
+        ],
         doubts=[cut(doubt) for doubt in doubts[:3]],
         groups=_groups(seen.ranks),
     )
-
-
-def _moved(ranks: Iterable[RankWitness]) -> bool:
-    """Whether it mattered that nothing was bound: one thread alone, or threads that stay, are well without it."""
-    threads = [thread for rank in ranks for thread in worked(rank)]
-    return len(threads) > 1 and any(thread.migrations for thread in threads)
-
-
-def _advice(findings: Iterable[Finding]) -> Iterator[Advice]:
-    """One of each kind, with the number of hosts that it is on."""
-    for kind, every in group((each.kind, each) for each in findings).items():
-        yield Advice(
-            kind=kind, reason=cut(every[0].reason), cure=cut(every[0].cure), hosts=len({each.host for each in every})
-        )
 
 
 def _groups(ranks: Sequence[RankWitness]) -> list[Group]:
@@ -261,16 +259,16 @@ def _behaviour(rank: RankWitness) -> tuple[str, str, int, tuple[tuple[int, int],
     threads = worked(rank)
     pages = Counter(rank.memory.nodes) + Counter(rank.memory.freed_nodes)
     tenths = {index: round(10 * count / pages.total()) for index, count in sorted(pages.items())}
-    cpus = cpu_list({cpu for thread in threads for cpu in thread.affinity})
-    return Path(rank.program).name, cpus, len(threads), tuple((index, part) for index, part in tenths.items() if part)
+    memory = tuple((index, part) for index, part in tenths.items() if part)
+    return Path(rank.program).name, cpu_list({cpu for each in threads for cpu in each.affinity}), len(threads), memory
 
 
 def _fitting(step: Step) -> Step:
     """``step`` with as many of its groups as there is room for."""
-    every, size = step.groups, len(step.groups)
-    while len(msgspec.json.encode(step)) > MOST or size > 1000:
-        size = min(size * 3 // 4, 1000)
-        step = msgspec.structs.replace(step, groups=every[:size], left_out=sum(each.count for each in every[size:]))
+    while len(msgspec.json.encode(step)) > MOST or len(step.groups) > GROUPS:
+        size = min(len(step.groups) * 3 // 4, GROUPS)
+        less = sum(each.count for each in step.groups[size:])
+        step = msgspec.structs.replace(step, groups=step.groups[:size], left_out=step.left_out + less)
     return step
 
 

@@ -32,7 +32,7 @@ DATABASE = "reframe"
     option("--format", "output format", choices=[*TEXTS, DATABASE], required=True),
     option("--output", "file to write (default for csv and openmetrics: standard output)"),
     options.records(),
-    options.experiments(),
+    options.EXPERIMENTS,
 )
 def run_export(args: argparse.Namespace) -> int:
     """Write the figures; 1 if some records are damaged."""
@@ -59,9 +59,8 @@ def run_export(args: argparse.Namespace) -> int:
                 f"plumb export --format {args.format}",
                 f"{EVERY} holds every figure",
             )
-        total, counts["figures"] = counts["figures"], len(figures)
-        counts.update(left=total - len(figures))
-        counts["records"] = len({figure.row.id for figure in figures})
+        records = len({figure.row.id for figure in figures})
+        counts = Counter(records=records, figures=len(figures), left=counts["figures"] - len(figures))
     if args.format in TEXTS:
         text = TEXTS[args.format](figures)
         if args.output is None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from plumbline import __version__
 from plumbline.base import csv_input, files, group, units
@@ -110,10 +110,8 @@ def runs(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
 def _of_log(text: str, file: Path) -> Iterator[tuple[str, dict[str, str]]]:
     header: list[str] = []
     separator = "|"
-    for number, line in enumerate(text.splitlines(), start=1):
-        where = f"{file}:{number}"
-        if not line.strip():
-            continue
+    lines = ((f"{file}:{number}", line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+    for where, line in lines:
         if not header or line.startswith(f"{header[0]}{separator}{header[1]}{separator}"):
             separator = max("|,;\t", key=line.count)
             header = line.split(separator)
@@ -129,7 +127,8 @@ def _of_log(text: str, file: Path) -> Iterator[tuple[str, dict[str, str]]]:
         cells = line.split(separator)
         if len(cells) != len(header):
             raise PlumbError(f"{len(cells)} cells under {len(header)} columns", where, "correct or remove the line")
-        yield where, dict(zip(header, cells, strict=True))
+        else:
+            yield where, dict(zip(header, cells, strict=True))
 
 
 def _of_database(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
@@ -157,26 +156,15 @@ def _of_session(text: object, file: Path) -> Iterator[tuple[str, dict[str, str]]
 
 def _cells(case: Case) -> dict[str, str]:
     """The values of a test case as a performance log would have them."""
-    nodes = case.job_nodelist
-    cells = {
-        "job_completion_time_unix": repr(case.job_completion_time_unix),
-        "name": case.name,
-        "system": case.system,
-        "partition": case.partition,
-        "environ": case.environ,
-        "job_nodelist": ",".join(nodes) if isinstance(nodes, list) else _text(nodes),
-        "num_tasks": _text(case.num_tasks),
-        "num_cpus_per_task": _text(case.num_cpus_per_task),
-        "spack_spec": _text(case.spack_spec),
+    known = structs.asdict(case)
+    nodes, figures = known["job_nodelist"], known.pop("perfvalues")
+    known["job_nodelist"] = ",".join(nodes) if isinstance(nodes, list) else nodes
+    known |= {
+        f"{name.rpartition(':')[2]}_{part}": value
+        for name, values in figures.items()
+        for part, value in zip(MEMBERS, values, strict=False)
     }
-    figures = (
-        (name.rpartition(":")[2], zip(MEMBERS, members, strict=False)) for name, members in case.perfvalues.items()
-    )
-    return cells | {f"{name}_{part}": _text(member) for name, pairs in figures for part, member in pairs}
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
+    return {name: "" if value is None else str(value) for name, value in known.items()}
 
 
 _DECODER = msgspec.json.Decoder(Session)

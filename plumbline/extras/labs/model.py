@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -12,7 +11,7 @@ from msgspec import Meta, Struct, structs
 
 from plumbline import site
 from plumbline.base import paths, schemas
-from plumbline.base.errors import PlumbError, pick
+from plumbline.base.errors import PlumbError, pattern_fault, pick
 from plumbline.base.schemas.site import Site
 from plumbline.base.units import counted
 from plumbline.host import devices, machine
@@ -214,10 +213,8 @@ def _faults(lab: Lab) -> Iterator[tuple[str, str]]:
         *((f"prints[{number}].lines", line) for number, command in enumerate(lab.prints) for line in command.lines),
     ]
     for member, pattern in patterns:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            yield member, str(error)
+        if fault := pattern_fault(pattern):
+            yield member, fault
     for number, table in enumerate(lab.tables):
         if table.curve is not None and list(table.columns) != [table.curve]:
             yield f"tables[{number}].curve", f"the columns are by {', '.join(table.columns)}"

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plumbline.base.errors import PlumbError
-from plumbline.base.units import cpu_list, percent
 from plumbline.gate import duet
 from plumbline.gate.commands import CommandBench
 from plumbline.gate.live import Contest, GateBench
@@ -23,8 +22,7 @@ from plumbline.gate.setup import Session
 from plumbline.host import machine
 from plumbline.host.machine import Cpus, Machine
 from plumbline.launch import hosts
-from plumbline.launch.neighbour import BUSY, KINDS, busy, neighbour
-from plumbline.launch.witness.model import RankWitness
+from plumbline.launch.neighbour import neighbour
 from plumbline.records.launch import Launch
 
 
@@ -101,31 +99,14 @@ def _pair(
     (distance, kind), launches = places[contest.position], dict[int, Launch]()
     for place, side in enumerate((first, 1 - first)):
         which = 2 * contest.position + side
-        job, others = bench.jobs[which], frozenset(distance.neighbour)
-        job.part = hosts.Part(distance.victim, others, None, duet.barrier_of(bench.folder, [job]))
+        bench.jobs[which].part = hosts.Part(distance.victim, frozenset(distance.neighbour))
         start = partial(bench.launch, which, len(contest.launches), order + place)
         with hosts.turn() as remarks, contextlib.ExitStack() as stack:
-            beside = stack.enter_context(neighbour(kind, here, distance.neighbour, bench.folder)) if side else None
+            idle = stack.enter_context(neighbour(kind, here, distance.neighbour, bench.folder)) if side else []
             (launch,) = duet.bound([(start, distance.victim)])
         launch.remarks += remarks
-        if beside is not None:
-            _prove(launch, beside, distance.neighbour, kind)
+        for cause in idle:
+            duet.disturb(launch, cause)
         duet.prove(launch, distance.victim, None)
         launches[which] = launch
     return launches
-
-
-def _prove(launch: Launch, witnesses: Sequence[RankWitness], cpus: Cpus, kind: str) -> None:
-    """Take the verification from a launch whose neighbour was not seen on ``cpus`` all the time; idle, it disturbed."""
-    if len(witnesses) != 1 or not launch.half:
-        launch.reasons.append("no witness shows where and when the neighbour ran")
-        return
-    (seen,), (begin, end) = witnesses, launch.half.window
-    if outside := {cpu for thread in (*seen.threads, *seen.ended) for cpu in thread.affinity} - set(cpus):
-        launch.reasons.append(f"the neighbour could run on CPUs {cpu_list(outside)}, its part is {cpu_list(cpus)}")
-    start, wall = seen.window.begin_s or 0.0, max(seen.window.wall_s, 1e-9)
-    launch.half.overlap = round(max(0.0, min(end, start + wall) - max(begin, start)) / max(end - begin, 1e-9), 4)
-    worked = busy(seen, cpus)
-    if launch.half.overlap < duet.OVERLAP or (worked < BUSY and kind != KINDS[0]):
-        cause = f"the neighbour worked for {percent(worked)} of its time, beside {percent(launch.half.overlap)} of this"
-        duet.disturb(launch, cause)

@@ -8,6 +8,7 @@ import os
 import secrets
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from plumbline.extras.neighbours.bench import Distance, named, parts_of
 from plumbline.gate import commands, run, setup
 from plumbline.gate.live import Stop
 from plumbline.gate.setup import GATE, Terms
-from plumbline.gate.variants import of_application
+from plumbline.gate.variants import of_names
 from plumbline.host import machine
 from plumbline.judge.decide import Verdict
 from plumbline.launch.neighbour import KINDS
@@ -115,7 +116,7 @@ def run_neighbours(args: argparse.Namespace) -> int:
         again = f"{WHERE} --resume {shlex.quote(str(folder))}"
         if not args.resume:
             say(f"to go on after an interruption: {again}")
-        request = GATE.peek(folder)
+        request = replace(GATE, name="measurement of neighbours", command="neighbours").peek(folder)
         if request.terms.purpose != "neighbours":
             raise PlumbError("not a measurement of neighbours", str(folder), f"{WHERE} -- COMMAND begins one")
         jobs.refuse(setup.partition_of(request), WHERE)
@@ -156,7 +157,7 @@ def _begun(args: argparse.Namespace) -> Path:
         raise PlumbError(f"--{useless} is for programs of plumb.yaml", WHERE, "leave it out")
     side = f"{commands.KIND}:{shlex.join(args.words)}"
     return commands.begin(
-        (side, side), terms, folder, commands.figure_rule(args, WHERE), dict.fromkeys(ends, (side, side))
+        (side, side), terms, folder, commands.figure_rule(args, WHERE), dict.fromkeys(ends, (side, side)), WHERE
     )
 
 
@@ -165,8 +166,7 @@ def _begin_program(
 ) -> None:
     stack = args.stack or first_stack(file, say)
     with passing_folder("neighbours") as place:
-        wanted = model.load(file).tests(args.words, file)
-        listing = of_application(file, model.present_code(file), stack, wanted, None, place, say).of(stack)
+        listing = of_names(file, args.words, stack, None, place, say)
     variant = next(iter(listing.values()))
     say(f"{variant.name}{f', the first of its {len(listing)} variants' if len(listing) > 1 else ''}")
     couples = [[structs.replace(variant, name=f"{variant.test} {end}")] * 2 for end in ends]

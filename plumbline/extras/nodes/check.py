@@ -15,7 +15,7 @@ from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.base.table import table
 from plumbline.base.units import human_bytes
-from plumbline.commands.options import command, exclusive, flag, group, option
+from plumbline.commands.options import command, exclusive, flag, goes_without, group, only_with, option
 from plumbline.host import proc
 from plumbline.host.collector import Reader
 from plumbline.schedulers import names
@@ -59,7 +59,12 @@ SHOWN, LEAST = 20, 64 << 20
         metavar="FILE",
     ),
     option("--measured", "judge the rounds in FILE without measuring", type=Path, metavar="FILE"),
-)
+    rules=[
+        goes_without("held", "plan last detach measured write form seconds state node beside_jobs",
+                     "--held measures nothing and prints text", "leave out all but the class and --tolerance"),
+        only_with("tolerance", "held", "--tolerance goes with --held", "leave it out"),
+    ],
+)  # fmt: skip
 def run_check(args: argparse.Namespace) -> int:
     """Check; the exit status is plumb-check's: 0 fine or in doubt, 1 bad."""
     try:
@@ -72,21 +77,19 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if len(args.node) > 1:
+        raise PlumbError(f"{len(args.node)} nodes are named", "--node", "one node is checked: this host")
     if args.held:
         text = _class(args).read_text(encoding="utf-8", errors="replace")
         known = dict(re.findall(r"^(idle|fact memory\.mib) (\d+)$", text, re.MULTILINE))
         return held(int(known.get("fact memory.mib", 0)), int(known.get("idle", 0)), args.tolerance)
+    named = (("--state", args.state), ("--output", args.write), ("--measured", args.measured))
     words = [
         *("--class", str(_class(args))),
         *("--seconds", f"{args.seconds:g}"),
         *("--form", args.form),
         *(f"--{name}" for name in ("plan", "last", "detach") if getattr(args, name)),
         *(["--beside-jobs"] if args.beside_jobs else []),
-    ]
-    if len(args.node) > 1:
-        raise PlumbError(f"{len(args.node)} nodes are named", "--node", "one node is checked: this host")
-    named = (("--state", args.state), ("--output", args.write), ("--measured", args.measured))
-    words += [
         *(word for option, value in named if value for word in (option, str(value))),
         *(["--node", names.host(args.node[0], "--node")] if args.node else []),
     ]
@@ -106,6 +109,8 @@ def _class(args: argparse.Namespace) -> Path:
     from plumbline.extras.nodes import checks
 
     if args.class_file:
+        if not args.class_file.is_file():
+            raise PlumbError("no such file", str(args.class_file), "plumb calibrate --nodes makes the file of a class")
         return Path(args.class_file)
     known, part = site.chosen(args.site, args.partition)
     return checks.made_class(known.name, part)

@@ -163,17 +163,18 @@ NODES = Table[tuple[int, NodeStatus]](
         Column("node", lambda row: row[1].name, page=lambda row: link(row[1].name, entry=row[0])),
         Column("state", lambda row: row[1].state, page=lambda row: _badge(row[1])),
         Column("checked", lambda row: row[1].checked, forms="text"),
-        Column("faster than", lambda row: _faster(row[1]), "number", forms="text"),
+        Column(
+            "faster than",
+            lambda row: None if row[1].faster is None else f"{row[1].faster} %",
+            "number",
+            forms="text",
+        ),
         Column("faster than", lambda row: row[1].faster, "number", "%", forms="page"),
         Column("checked (UTC)", lambda row: row[1].checked, forms="page"),
         Column("checks", lambda row: len(row[1].course), "number", forms="page"),
         Column("what", lambda row: row[1].line),
     ],
 )
-
-
-def _faster(node: NodeStatus) -> str:
-    return units.dashed(None if node.faster is None else f"{node.faster} %")
 
 
 def _badge(node: NodeStatus) -> Block:

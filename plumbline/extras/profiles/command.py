@@ -16,7 +16,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, only_with, option
 from plumbline.extras.profiles import maps, text
-from plumbline.gate.variants import list_variants, of_application
+from plumbline.gate.variants import of_names
 from plumbline.launch import profile_files
 from plumbline.launch.prepare import OWN, variant_again
 from plumbline.launch.profiles import Profile, RankMap
@@ -51,7 +51,7 @@ from plumbline.stacks import manifest
         nargs=2,
         metavar="ID",
     ),
-    options.trust(),
+    options.TRUST,
     option("--against", "compare with the profile of this record", metavar="ID"),
     option(
         "--on",
@@ -164,14 +164,7 @@ def _tests(args: argparse.Namespace, application_file: Path | None, folder: Path
     """The variants that ReFrame selects for the stack, of the programs of ``application_file``, or of the suite."""
     manifest.load(args.stack)  # ReFrame only says that it selects nothing for an unknown stack
     system = f"{site.here()}:{args.partition}" if args.partition else None
-    if application_file:
-        test = model.load(application_file).tests(args.words, application_file)
-        listing = of_application(
-            application_file, model.present_code(application_file), args.stack, test, system, folder, _tell
-        )
-    else:
-        listing = list_variants([args.stack], "|".join(args.words), system, folder)
-    return list(listing.of(args.stack).values())
+    return list(of_names(application_file, args.words, args.stack, system, folder, _tell).values())
 
 
 def _tell(line: str) -> None:

@@ -255,7 +255,7 @@ def traffic(profile: Profile) -> Filled:
 
 def _matrix(profile: Profile) -> str:
     """A shade for the bytes from each rank (row) to each (column)."""
-    rows = profiles.matrix(profile)
+    rows = maps.messages(profile)[..., 1].tolist()
     most = max((value for row in rows for value in row), default=0)
     if not most or len(rows) > RANKS_SHOWN:
         return ""
@@ -422,7 +422,8 @@ def _changed_traffic(old: Profile, new: Profile) -> str:
     absent = {name: Traffic(inside=name, messages=0, bytes=0) for name in known}
     rows = [(name, before.get(name, none), after.get(name, none)) for name, none in absent.items()]
     shown = TRAFFIC_CHANGES.text(rows) if rows else "no message from one rank to another"
-    return "\n\n".join(part for part in (shown, _peers(profiles.matrix(old), profiles.matrix(new))) if part)
+    sent = [maps.messages(profile)[..., 1].tolist() for profile in (old, new)]
+    return "\n\n".join(part for part in (shown, _peers(*sent)) if part)
 
 
 def _peers(before: list[list[int]], after: list[list[int]]) -> str:

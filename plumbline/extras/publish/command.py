@@ -327,7 +327,7 @@ def _when(line: dict[str, Any]) -> str:
         "--all",
         f"a page for every campaign (default: the newest {NEWEST} whole ones, {NEWEST} others, those that have one)",
     ),
-    options.experiments(),
+    options.EXPERIMENTS,
 )
 def run_publish(args: argparse.Namespace) -> int:
     """Make the pages whose inputs changed; returns 1 if something could not be read or made, which is named, else 0."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from plumbline.base.units import counted
 from plumbline.launch.conclusions import Spent
-from plumbline.launch.observed import always
+from plumbline.launch.observed import MOST, always
 
 #: a step that loses less than this of the efficiency is no bend
 BEND = 0.05
@@ -143,6 +143,27 @@ def _uneven(step: Step) -> bool:
     return step.load >= UNEVEN and math.log(step.load) > -MAIN * math.log(step.busy)
 
 
+_SLOWER = "instructions took more cycles: {1:.2f} of them a cycle, and {0:.2f} before"
+
+
+def _is_slower(step: Step) -> bool:
+    return step.part(step.per_cycle[1] / step.per_cycle[0]) > MAIN * step.part(step.work)
+
+
+def _on_one_node(step: Step) -> str:
+    """That threads of several NUMA nodes have their memory on one; empty if not so."""
+    part = step.new.spent.get("on_one_node", 0.0)
+    return f"; {part:.0%} of a rank's memory lie on one NUMA node, its threads run on several" if part >= MOST else ""
+
+
+def _busiest(step: Step) -> str:
+    noun = "thread" if step.kind == "threads" else "rank"
+    return (
+        f"CPUs were busy {step.busy:.0%} as long as before; the busiest {noun} worked {step.load:.2f} times as long "
+        "as the mean"
+    )
+
+
 #: where CPUs have nothing to do; in the order in which they are asked: the first that holds is named
 IDLE: tuple[Cause, ...] = (
     Cause("other work", lambda step: step.new.waited_s > WAITED * step.new.wall_s, lambda step: (
@@ -162,11 +183,10 @@ IDLE: tuple[Cause, ...] = (
         + ("as long as the other: serial work, or a larger share" if step.new.spent["threads"] < 3 else
            "as long as the others, which worked alike")
     ), "let all threads do what the first does alone, or give it a smaller share"),
-    Cause("load", _uneven, lambda step: (
-        f"CPUs were busy {step.busy:.0%} as long as before; the busiest "
-        f"{'thread' if step.kind == 'threads' else 'rank'} worked "
-        f"{step.load:.2f} times as long as the mean"
-    ), "divide the work more evenly: schedule(dynamic), smaller pieces"),
+    Cause("load", _uneven, _busiest, "divide the work more evenly: schedule(dynamic), smaller pieces"),
+    Cause("load or waits", lambda step: step.load >= UNEVEN, lambda step: (
+        f"{_busiest(step)}, which is a part of it only"
+    ), "let each measure its time"),
     Cause("waits", always, lambda step: (
         f"CPUs were busy {step.busy:.0%} as long as before, the {step.kind} that worked evenly: they wait"
     ), "plumb profile says which calls wait"),
@@ -195,14 +215,15 @@ COSTLY: tuple[Cause, ...] = (
         f"the same work took {1 / step.work:.2f} times the CPU time, and memory moved "
         f"{step.new.spent['memory']:.0%} of what these cores reach"
     ), "move fewer bytes, or spread over more L3 caches and NUMA nodes: --placement spread"),
-    Cause("memory or caches", lambda step: step.part(step.per_cycle[1] / step.per_cycle[0]) > MAIN * step.part(
-        step.work
-    ), lambda step: (
-        f"instructions took more cycles: {step.per_cycle[1]:.2f} of them a cycle, and {step.per_cycle[0]:.2f} before"
-    ), "plumb campaign has the bandwidth of these cores"),
+    Cause("memory on one NUMA node", lambda step: _is_slower(step) and _on_one_node(step) != "", lambda step: (
+        f"{_SLOWER.format(*step.per_cycle)}{_on_one_node(step)}"
+    ), "let each thread write first what it will read, or spread the pages: numactl -i all"),
+    Cause("memory or caches", _is_slower, lambda step: _SLOWER.format(*step.per_cycle),
+          "plumb campaign has the bandwidth of these cores"),
     Cause("memory, caches, clock, or spinning", always, lambda step: (
         f"the same work took {1 / step.work:.2f} times the CPU time outside the kernel: not decided between memory "
         f"bandwidth, shared caches, {'' if step.new.ghz else 'a lower clock, '}and threads that spin while they wait"
+        f"{_on_one_node(step)}"
     ), "OMP_WAIT_POLICY=passive turns spinning into idle time; plumb campaign has the bandwidth of these cores"),
 )  # fmt: skip
 

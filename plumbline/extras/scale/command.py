@@ -71,7 +71,7 @@ LACKING = 1
     option("--resume", "go on with, or show, the scaling in this folder"),
     flag("--dry-run", "print the points, launches, time and core hours, and start nothing"),
     options.as_json("print the curve as JSON, progress on standard error"),
-    options.output("write the curve to a file", ".html", ".json", ".csv", ".md", ".txt"),
+    options.output("write the curve to a file", ".html", ".json", ".csv", ".md", ".txt", ".badge"),
     usage="plumb scale [--counts LIST] [--weak] [--figure REGEX --better DIRECTION] -- COMMAND\n"
     "       plumb scale [--counts LIST] [--over threads|ranks|nodes] PROGRAM | --test REGEX\n"
     "       plumb scale [--counts LIST] --baseline SIDE --candidate SIDE\n"
@@ -98,7 +98,7 @@ def run_scale(args: argparse.Namespace) -> int:
     if args.baseline or (args.resume and (args.resume / GATE.file).exists()):
         from plumbline.extras.scale import gated  # here and below: a curve of a command needs neither
 
-        if useless := next((file for file in args.output if file.suffix in (".csv", ".txt")), None):
+        if useless := next((file for file in args.output if file.suffix in (".csv", ".txt", ".badge")), None):
             raise PlumbError(f"{useless.suffix} of two curves", str(useless), "their forms: .html, .json, .md")
         return gated.measured(args, args.resume.resolve() if args.resume else gated.begin(args, _rule(args)))
     if args.dry_run:
@@ -141,6 +141,7 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
         ".html": lambda: pages.render(shown.document(result)),
         ".json": lambda: shown.as_json(result),
         ".csv": lambda: shown.as_csv(result),
+        ".badge": lambda: shown.badge(result, args.efficiency),
         ".md": lambda: f"{shown.points_table(result).markdown(result.rows)}\n",
         ".txt": lambda: f"{shown.text(result)}\n",
     })  # fmt: skip
@@ -149,26 +150,29 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
 
 def _begun(args: argparse.Namespace) -> Scaling:
     file, first = model.named_or_here(args.application), "".join(args.words[:1])
-    is_named = len(args.words) == 1 and "/" not in first and file and first in model.load(file).programs
+    is_alone = len(args.words) == 1 or args.weak
+    is_named = is_alone and "/" not in first and file and first in model.load(file).programs
     return _of_variants(args, file if is_named else None) if is_named or args.test else _of_command(args)
 
 
 def _of_variants(args: argparse.Namespace, file: Path | None) -> Scaling:
-    """The scaling of a program of ``file``, or of a test."""
+    """The scaling of a program of ``file``, or of a test. Words after the program are its arguments in weak scaling."""
     from plumbline.extras.scale import named
 
-    if useless := next((name for name in ("weak", "split", "values", "fill", "better") if getattr(args, name)), None):
+    useless_for = ("split", "better") if args.weak and file else ("weak", "split", "values", "better")
+    if useless := next((name for name in useless_for if getattr(args, name)), None):
         raise PlumbError(f"--{useless} needs a command", points.WHERE, "plumb scale … -- ./program ARG …")
     program = args.words[0] if file else None
     declared = model.load(file).programs[program].scale if file and program else None
-    variant = named.base(program, args.test, file, args.stack, options.system(args))
+    variant = named.base(program or args.test, file, args.stack, options.system(args))
     usual = "ranks" if variant.threads == 1 and "threads" not in variant.params else "threads"
     kind = args.over or (declared.over if declared else usual)
     listed = ",".join(map(str, declared.counts)) if declared and kind == declared.over else ""
     counts = _counts(args.counts if args.counts is not None else listed or points.LADDER, kind)
-    variants = named.points(variant, kind, counts, args.placement or "compact", args.figure)
+    words = points.commands(args.words, kind, counts, options.names_of(args.values), True) if args.weak else []
+    variants = named.points(variant, kind, counts, args.placement or "compact", args.figure, words)
     return _scaling(
-        args, kind, counts, [[each.name] for each in variants], FigureRule(),
+        args, kind, counts, words or [[each.name] for each in variants], FigureRule(),
         f"{variant.site}:{variant.partition}", [variant.stack], variants,
     )  # fmt: skip
 
@@ -177,8 +181,8 @@ def _of_command(args: argparse.Namespace) -> Scaling:
     if useless := next((name for name in ("over", "stack", "application") if getattr(args, name)), None):
         raise PlumbError(f"--{useless} is for programs of plumb.yaml and tests", points.WHERE, "leave it out")
     kind = points.kind(args.words)
-    if kind != "threads" and (useless := next((name for name in ("placement", "fill") if getattr(args, name)), None)):
-        raise PlumbError(f"--{useless} with {{{kind}}}", points.WHERE, "their launcher places them")
+    if kind != "threads" and args.placement:
+        raise PlumbError(f"--placement with {{{kind}}}", points.WHERE, "their launcher places them")
     spelled = points.LADDER if args.counts is None else args.counts
     counts = _counts(spelled, kind) if args.split is None else points.splits(args.words, args.split)
     words = points.commands(args.words, kind, counts, options.names_of(args.values), args.weak, args.split or 0)
@@ -206,7 +210,11 @@ def _scaling(
         rounds=args.rounds or 30, seed=secrets.randbits(32), cores=args.split or 0, variants=list(variants),
         partition=partition, fill=args.fill or "", circumstances={},
     )  # fmt: skip
-    return replace(scaling, circumstances=circumstances(list(stacks), scaling.where[0]))
+    (part, nodes), placed = scaling.where, binder.placement(args.placement or "compact")
+    if args.fill and (nodes > 1 or (placed and not placed.bound)):
+        where = f"on {nodes} nodes" if nodes > 1 else f"with placement {args.placement}"
+        raise PlumbError(f"--fill {where}", points.WHERE, "leave it out: it fills what the plan of one node leaves")
+    return replace(scaling, circumstances=circumstances(list(stacks), part))
 
 
 def _plan(scaling: Scaling) -> str:

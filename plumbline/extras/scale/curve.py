@@ -9,13 +9,13 @@ are fitted to each round by weighted least squares, and refused where a point co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumbline.statistics import Floats, special
+from plumbline.statistics import Floats, basic, special
 
-#: error of an interval of what is shown, and of what a law claims
+#: error of an interval of what is shown, and of what a law claims; that of its parameters together is a quarter
 ERROR, LAW_ERROR = 0.05, 0.01
 #: the least rounds
 ROUNDS = 3
@@ -25,6 +25,8 @@ WIDTH = 0.02
 FLOOR = 0.002
 #: a point that is nearer to a law than this does not contradict it
 NEAR = 0.02
+#: points that are known less well than this contradict no law (tests/rates/scaling.py)
+KNOWN = 0.09
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ class Interval:
         return Interval(self.value * factor, self.low * factor, self.high * factor)
 
 
-def ratio(logs: Floats, error: float = ERROR) -> Interval:
-    """The mean of logarithms of ratios of rounds, as a ratio with its interval."""
-    middle, reach = float(np.mean(logs)), _reach(logs, error, FLOOR)
+def ratio(logs: Floats, error: float = ERROR, hidden: float = 0.0) -> Interval:
+    """The mean of logarithms of ratios of rounds, as a ratio with its interval; few digits hide so much more."""
+    middle, reach = float(np.mean(logs)), _reach(logs, error, FLOOR) + hidden
     return Interval(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach))
 
 
@@ -70,13 +72,15 @@ class Law:
 class Curve:
     """Times in seconds of ``counts`` (rows) in rounds (columns); nan where a point has none in a round.
 
-    ``weak``: the work grows with the number. ``rates``: the values are rates of work, and not times.
+    ``weak``: the work grows with the number. ``rates``: the values are rates of work, and not times. ``steps``: how
+    finely the values of each point were printed; empty: in all digits.
     """
 
     counts: tuple[int, ...]
     values: Floats
     weak: bool = False
     rates: bool = False
+    steps: tuple[float, ...] = ()
 
     @property
     def measured(self) -> list[int]:
@@ -96,22 +100,40 @@ class Curve:
             gained = gained + math.log(self.counts[place] / self.counts[than])
         return np.asarray(gained[np.isfinite(gained)], dtype=np.float64)
 
+    def hidden(self, place: int, than: int) -> float:
+        """The logarithm of a speed-up over another point that the digits of both may hide."""
+        first, second = (self.values[each][np.isfinite(self.values[each])] for each in (place, than))
+        return basic.hidden(first, second, (self.step(place), self.step(than))) if self.steps else 0.0
+
+    def step(self, place: int) -> float:
+        """How finely the values of a point were printed."""
+        return self.steps[place] if self.steps else 0.0
+
+    def ratio(self, place: int, than: int) -> Interval:
+        """The speed-up of a point over another one."""
+        return ratio(self.logs(place, than), hidden=self.hidden(place, than))
+
     def speedup(self, place: int) -> Interval:
         """The speed-up over the first point, that of weak scaling for work that grew."""
-        return Interval(1, 1, 1) if place == self.base else ratio(self.logs(place, self.base))
+        return Interval(1, 1, 1) if place == self.base else self.ratio(place, self.base)
 
     def efficiency(self, place: int, than: int | None = None) -> Interval:
         """The speed-up over another point (default: the first), by the ratio of the numbers."""
         than = self.base if than is None else than
         if place == than:
             return Interval(1, 1, 1)
-        return ratio(self.logs(place, than)).times(self.counts[than] / self.counts[place])
+        return self.ratio(place, than).times(self.counts[than] / self.counts[place])
 
     @property
-    def is_enough(self) -> bool:
+    def is_known(self) -> bool:
         """Whether each efficiency is known within :data:`WIDTH`."""
         every = [self.efficiency(place) for place in self.measured]
         return all(max(each.high - each.value, each.value - each.low) <= WIDTH for each in every)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it is, but for few digits, which further rounds do not cure."""
+        return replace(self, steps=()).is_known
 
     def law(self) -> tuple[Law | None, str]:
         """The simplest law that no point contradicts; else None, and why."""
@@ -119,9 +141,13 @@ class Curve:
         relative = np.array([self.counts[place] / self.counts[self.base] for place in self.measured])
         if len(relative) < 3 or whole.shape[1] < ROUNDS:
             return None, "a law needs three points and three rounds of all of them"
+        if max(self.hidden(place, self.base) for place in self.measured) > NEAR:
+            return None, "a law needs values that are printed with more digits"
         logs = np.log(whole / whole[0]) * (1 if self.rates else -1)
         if self.weak and not self.rates:
             logs = logs + np.log(relative)[:, None]
+        if max(_reach(row, LAW_ERROR / (len(logs) - 1), FLOOR) for row in logs[1:]) > KNOWN:
+            return None, f"a law needs points that are known within {KNOWN:.0%}: more --rounds"
         cost = relative[:, None] / np.exp(logs)
         why = ""
         for name, powers in (("Amdahl", 1), ("universal scalability", 2)):
@@ -150,9 +176,9 @@ def _fitted(name: str, powers: int, relative: Floats, cost: Floats) -> tuple[Law
             )
     parameters = {}
     for key, values in zip("ab", by_round.T, strict=False):
-        middle, reach = float(np.mean(values)), _reach(values, LAW_ERROR)
+        middle, reach = float(np.mean(values)), _reach(values, LAW_ERROR / 4 / powers)
         parameters[key] = Interval(middle, middle - reach, middle + reach)
-        if middle + reach < 0:
+        if middle + _reach(values, LAW_ERROR) < 0:
             return None, f"{name}'s law is refused: its parameter {key} is below 0"
     return Law(name, parameters), ""
 
@@ -161,7 +187,7 @@ def fastest(curve: Curve) -> tuple[int, list[int]]:
     """The place of the least number that no other is surely faster than, and places that are not decided."""
     ahead = [curve.speedup(place).value for place in curve.measured]
     best = curve.measured[int(np.argmax(ahead))]
-    apart = {place: ratio(curve.logs(best, place)) for place in curve.measured if place != best}
+    apart = {place: curve.ratio(best, place) for place in curve.measured if place != best}
     open_places = [place for place, gain in apart.items() if gain.low <= 1]
     return min([best, *open_places]), [place for place in (*open_places, best) if open_places]
 

@@ -55,7 +55,7 @@ def begin(args: argparse.Namespace, rule: FigureRule) -> Path:
     counts = points.numbers(args.counts or points.LADDER, machine.load(), kind)
     grown = [1.0 if args.weak and rule.wall else count / counts[0] for count in counts]
     terms = Terms(of_options(args), measure_equal=both[0] != both[1], grown=grown)
-    return commands.begin(both, terms, args.work, rule, sides(args, kind, counts))
+    return commands.begin(both, terms, args.work, rule, sides(args, kind, counts), f"{points.WHERE} --{{}}")
 
 
 def measured(args: argparse.Namespace, folder: Path) -> int:

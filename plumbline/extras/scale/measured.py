@@ -9,7 +9,9 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +21,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from plumbline import parsers, proof, site
-from plumbline.base import files, group, paths, schemas, terminal, units
+from plumbline.base import digits, files, group, paths, schemas, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
 from plumbline.extras.scale import bends, curve
@@ -30,15 +32,18 @@ from plumbline.host.ceilings import Bound
 from plumbline.host.collector import Reader
 from plumbline.host.counters import Counts
 from plumbline.launch import conclusions, hosts, neighbour, output, process
+from plumbline.launch.observed import LARGE
 from plumbline.measure import driver
 from plumbline.measure.session import Kind
 from plumbline.parsers.application import FigureRule, Rules
-from plumbline.parsers.measurement import Work
+from plumbline.parsers.measurement import Work, step_of
 from plumbline.records.launch import RankSeen, ThreadSeen
 from plumbline.records.variant import Variant
 
 #: the program's launches in the folder
 FILE = "launches.json"
+#: what processors count of an account; some launches may lack it
+COUNTED = {"instructions", "cycles", "ghz"}
 #: a point is not measured again after so many launches without a value
 TRIES = 2
 #: seconds between two looks at the clocks
@@ -57,7 +62,7 @@ class Scaling(Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str
-    counts: list[int]
+    counts: Annotated[list[binder.Count], Meta(min_length=1)]
     commands: list[list[str]]
     placement: str
     weak: bool
@@ -90,15 +95,15 @@ class Scaling(Struct, frozen=True, kw_only=True):
         """The command of a point as it is started."""
         if not self.placement:
             return self.commands[place]
-        threads = str(self.counts[place])
-        return [str(paths.binder()), "--placement", self.placement, "--threads", threads, "--", *self.commands[place]]
+        placed = ["--placement", self.placement, "--threads", str(self.counts[place])]
+        return [str(paths.binder()), *placed, "--", *self.commands[place]]
 
 
 class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A launch of a point: its ``value``, or the ``reason`` why it has none; CPU time and how it was spent.
 
-    ``beside`` are the program's other figures. ``ghz`` is the clock of its CPUs, 0 where it is not known; ``took_s`` is
-    with all before and after the command.
+    ``beside`` are the program's other figures. ``step``: how finely the value was printed, 0: in all digits. ``ghz`` is
+    the clock of its CPUs, 0 where it is not known; ``took_s`` is with all before and after the command.
     """
 
     place: Annotated[int, Meta(ge=0)]
@@ -112,6 +117,7 @@ class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True):
     spent: dict[str, float] = {}
     beside: dict[str, float] = {}
     ghz: float = 0.0
+    step: float = 0.0
 
 
 SCALING = Kind("scaling", "scale", "scaling.json", Scaling)
@@ -126,20 +132,35 @@ def kept(folder: Path, scaling: Scaling) -> list[Measured]:
         launches = msgspec.convert(schemas.parse_json(file.read_text(encoding="utf-8")), list[Measured])
         if any(each.place >= len(scaling.counts) or each.round >= len(launches) for each in launches):
             raise ValueError("a point or a round that was not measured")
+        if len({frozenset(each.spent) - COUNTED for each in launches if each.spent}) > 1:
+            raise ValueError("launches with unlike accounts")
         return launches
     except (OSError, ValueError, msgspec.ValidationError) as error:
         raise PlumbError(f"not the launches of a scaling: {error}", str(file), "begin a new one") from error
 
 
+def proven(scaling: Scaling, launches: Sequence[Measured]) -> list[Measured]:
+    """The ``launches``, without the values that repeat digit by digit at a point: they were not measured."""
+    by_place = group((launch.place, launch) for launch in launches if launch.value is not None)
+    series = [([launch.value or 0.0 for launch in mine], mine[0].step) for mine in by_place.values()]
+    if not units.is_measured(scaling.rule.unit, [value for values, _ in series for value in values]):
+        return [*launches]
+    places = {[*by_place][number] for number in digits.repeated(series)}
+    reason = "its launches printed the same figure, digit by digit: it was not measured"
+    return [replace(each, value=None, reason=reason) if each.place in places else each for each in launches]
+
+
 def curve_of(scaling: Scaling, launches: Sequence[Measured]) -> Curve:
     """The curve of what was measured."""
-    rounds = max((launch.round for launch in launches), default=-1) + 1
-    values = np.full((len(scaling.counts), max(rounds, 1)), np.nan)
+    values = np.full((len(scaling.counts), max((launch.round for launch in launches), default=0) + 1), np.nan)
     for launch in launches:
         if launch.value is not None:
             values[launch.place, launch.round] = launch.value
-    counts = [scaling.cores or count for count in scaling.counts]
-    return Curve(tuple(counts), values, scaling.weak, scaling.rule.better == "higher")
+    counts = tuple(scaling.cores or count for count in scaling.counts)
+    steps = [0.0] * len(counts)
+    for launch in launches:
+        steps[launch.place] = max(steps[launch.place], launch.step)
+    return Curve(counts, values, scaling.weak, scaling.rule.better == "higher", tuple(steps))
 
 
 def accounts(launches: Sequence[Measured]) -> dict[int, bends.Account]:
@@ -162,10 +183,8 @@ def accounts(launches: Sequence[Measured]) -> dict[int, bends.Account]:
 
 def beside(launches: Sequence[Measured], place: int) -> dict[str, float]:
     """The medians of the program's other figures at a point."""
-    values = group(
-        (name, value) for launch in launches if launch.place == place for name, value in launch.beside.items()
-    )
-    return {name: float(np.median(several)) for name, several in values.items()}
+    mine = (item for launch in launches if launch.place == place for item in launch.beside.items())
+    return {name: float(np.median(several)) for name, several in group(mine).items()}
 
 
 def faults(scaling: Scaling, launches: Sequence[Measured]) -> dict[int, str]:
@@ -180,11 +199,11 @@ def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> tuple
     launches = kept(folder, scaling)
     terms = (scaling.variants, scaling.name, folder, scaling.seed, "launches that had finished are kept")
     bench = functools.cache(lambda: driver.Launches(*terms))  # of commands there are none
+    used = functools.cache(lambda place: _used(scaling, bench, place, folder / "launch"))
     begin = time.monotonic() - sum(launch.took_s for launch in launches)
     checked = functools.cache(SCALING.load)  # once: raises where the circumstances are others now
     with SCALING.locked(folder), terminal.bar():
         while True:
-            now = curve_of(scaling, launches)
             done = {(launch.round, launch.place) for launch in launches}
             number = max((launch.round for launch in launches), default=0)
             out = {
@@ -194,8 +213,9 @@ def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> tuple
             if not left:
                 if len(out) >= len(scaling.counts) - 1:
                     return "too few points have a value", scaling, launches
-                if number + 1 >= curve.ROUNDS and now.is_enough:
-                    return "each efficiency is known within 2 %", scaling, launches
+                if number + 1 >= curve.ROUNDS and (known := curve_of(scaling, launches)).is_enough:
+                    few = "" if known.is_known else ", but for values of few digits"
+                    return f"each efficiency is known within 2 %{few}", scaling, launches
                 if number + 1 >= scaling.rounds:
                     return f"{scaling.rounds} rounds are done", scaling, launches
                 number, left = number + 1, [place for place in _order(scaling, number + 1) if place not in out]
@@ -204,76 +224,98 @@ def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> tuple
             checked(folder)
             for place in left:
                 started = time.monotonic()
+                idle = _idle(used(place)) if scaling.fill else []
                 if scaling.variants:
-                    launch, rule = _launch_variant(bench(), place, number, scaling.rule)
+                    launch, rule = _launch_variant(bench(), scaling, place, number, idle)
                     if scaling.rule != rule:
                         scaling = replace(scaling, rule=rule)
                         SCALING.save(folder, scaling)
                 else:
-                    launch = _launch(scaling, place, number, folder / "launch")
+                    launch = _launch(scaling, place, number, idle, folder / "launch")
                 launches.append(replace(launch, took_s=time.monotonic() - started))
                 files.replace(folder / FILE, msgspec.json.encode(launches).decode())
-                say(_line(scaling, launches[-1]))
+                text = launch.reason or shown(scaling, launch.value or 0.0, launch.step)
+                say(f"round {number + 1}  {scaling.label(place)}: {text}")
                 rest = units.human_seconds(max(60 * scaling.minutes - (time.monotonic() - begin), 0))
                 terminal.progress(number + 1, scaling.rounds, f"rounds, at most {rest} left")
 
 
 def _order(scaling: Scaling, number: int) -> list[int]:
     """The points in the order of a round, drawn from the seed."""
-    places = list(range(len(scaling.counts)))
-    random.Random(f"{scaling.seed}/{number}").shuffle(places)  # noqa: S311 - an experimental design, not a secret
-    return places
+    places = range(len(scaling.counts))
+    draw = random.Random(f"{scaling.seed}/{number}")  # noqa: S311 - an experimental design, not a secret
+    return draw.sample(places, len(places))
 
 
-def _line(scaling: Scaling, launch: Measured) -> str:
-    value = launch.reason or shown(scaling, launch.value or 0.0)
-    return f"round {launch.round + 1}  {scaling.label(launch.place)}: {value}"
-
-
-def shown(scaling: Scaling, value: float) -> str:
+def shown(scaling: Scaling, value: float, step: float) -> str:
     """A ``value`` with its unit, if it has one."""
-    return " ".join(units.human(value, scaling.rule.unit)).removesuffix(" 1")
+    return " ".join(units.human(value, scaling.rule.unit, step)).removesuffix(" 1")
 
 
-class Clocks(threading.Thread):
-    """Looks at the clocks of ``cpus`` (default: those of this process) within its context; ``root`` is where /sys lies.
+@contextlib.contextmanager
+def clocks(root: Path = Path("/"), cpus: Collection[int] = ()) -> Iterator[list[dict[int, int]]]:
+    """Looks at the clocks in kHz of ``cpus`` (default: those of this process) within this block; ``root`` has /sys.
 
-    Efficiency is lost where more busy cores have a lower clock.
+    There are none where no CPU tells its clock. Efficiency is lost where more busy cores have a lower clock.
     """
+    read, looks, is_over = Reader(root), list[dict[int, int]](), threading.Event()
 
-    def __init__(self, root: Path = Path("/"), cpus: Iterable[int] = ()) -> None:
-        super().__init__(daemon=True)
-        self.read, self.cpus = Reader(root), set(cpus) or os.sched_getaffinity(0)
-        self.looks: list[dict[int, int]] = []
-        self.is_over = threading.Event()
+    def watch() -> None:
+        while not is_over.wait(EVERY_S) and (look := read.clocks(cpus or os.sched_getaffinity(0))):
+            looks.append(look)
 
-    def __enter__(self) -> Clocks:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.is_over.set()
-        self.join()
-
-    def run(self) -> None:
-        """Look until the context ends, or until no CPU tells its clock."""
-        while not self.is_over.wait(EVERY_S) and (look := self.read.clocks(self.cpus)):
-            self.looks.append(look)
-
-    def of(self, ranks: Sequence[RankSeen]) -> float:
-        """The clock in GHz of the CPUs of those of ``ranks`` that ran here, over all looks; 0 where it is not known."""
-        here = [rank for rank in ranks if rank.host == os.uname().nodename]
-        cpus = {cpu for rank in here for thread in rank.threads for cpu in thread.affinity}
-        clocks = [[look[cpu] for cpu in cpus & look.keys()] for look in self.looks]
-        return float(np.median([float(np.mean(each)) for each in clocks if each] or [0.0])) / 1e6
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield looks
+    finally:
+        is_over.set()
+        watching.join()
 
 
-def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured:
-    """Start the command of a point and read its value."""
+def clock_of(ranks: Iterable[RankSeen], looks: Iterable[Mapping[int, int]]) -> float:
+    """The clock in GHz of the CPUs of those of ``ranks`` that ran here, over all ``looks``; 0 where it is not known."""
+    cpus = _here(ranks)
+    known = [[look[cpu] for cpu in cpus & look.keys()] for look in looks]
+    return float(np.median([float(np.mean(each)) for each in known if each] or [0.0])) / 1e6
+
+
+def _here(ranks: Iterable[RankSeen]) -> set[int]:
+    """The CPUs of those of ``ranks`` that ran here."""
+    here = os.uname().nodename
+    return {cpu for rank in ranks if rank.host == here for thread in rank.threads for cpu in thread.affinity}
+
+
+def _used(scaling: Scaling, bench: Callable[[], driver.Launches], place: int, folder: Path) -> set[int]:
+    """The CPUs of a point by its plan, or those that its launcher gives the ranks of a launch that does not count."""
+    if scaling.variants:
+        return {*bench().jobs[place].plan.cpus}
+    if scaling.placement:
+        with contextlib.suppress(binder.Refusal):  # which the launch meets too
+            return {*binder.resolve(scaling.placement, threads=scaling.counts[place], ranks=1).cpus}
     files.make_anew(folder)
-    command, threads = scaling.command(place), scaling.counts[place] if scaling.placement else None
-    with hosts.turn(), _filled(scaling, place, folder) as fault, Clocks() as clocks, counters.counting() as counts:
-        seen = proof.run(command, scaling.placement or None, threads=threads, output=folder, loose=True)
+    with hosts.turn():
+        return _here(proof.run(scaling.command(place), output=folder, loose=True).ranks)
+
+
+def _idle(used: Collection[int]) -> list[int]:
+    """A hardware thread of each core that a point leaves idle."""
+    allowed = os.sched_getaffinity(0)
+    cores = (allowed.intersection(core.cpus) for core in machine.load().cores if not {*core.cpus} & {*used})
+    return [min(each) for each in cores if each]
+
+
+def _filled(fill: str, cpus: Sequence[int], folder: Path) -> AbstractContextManager[list[str]]:
+    """The neighbour on ``cpus``, if there are any; after it, why it did not work all the time."""
+    return neighbour.neighbour(fill, machine.load(), cpus, folder) if cpus else contextlib.nullcontext([])
+
+
+def _launch(scaling: Scaling, place: int, number: int, idle: Sequence[int], folder: Path) -> Measured:
+    """Start the command of a point, and a neighbour on the CPUs ``idle``, and read its value."""
+    files.make_anew(folder)
+    threads = scaling.counts[place] if scaling.placement else None
+    with hosts.turn(), _filled(scaling.fill, idle, folder) as fault, clocks() as looks, counters.counting() as counts:
+        seen = proof.run(scaling.command(place), scaling.placement or None, threads=threads, output=folder, loose=True)
     if seen.status:
         texts = (process.printed(folder / name) for name in ("stdout", "stderr"))
         limited = (Path(scaling.commands[place][0]).name, seen.status) == ("timeout", 124)
@@ -284,83 +326,79 @@ def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured
     if scaling.placement and len(seen.ranks) > 1:
         reason = f"it started {len(seen.ranks)} ranks: over threads it is one process, {{ranks}} in it scales ranks"
         return Measured(place=place, round=number, reason=reason)
+    if scaling.fill and (_here(seen.ranks) & {*idle} or any(rank.host != os.uname().nodename for rank in seen.ranks)):
+        fault.append("its ranks ran on cores of the neighbour, or on other nodes: let their launcher bind them on one")
     if not seen.verified or fault:
         return Measured(place=place, round=number, reason=[*seen.reasons, *fault, seen.verdict][0])
     try:
-        value = _value(scaling, seen.wall_s, folder)
+        value, step = _value(scaling, seen.wall_s, folder)
     except PlumbError as error:
         return Measured(place=place, round=number, reason=error.message)
     shutil.rmtree(folder)
     work = conclusions.work_seen(counts, seen.ranks)
-    return _accounted(place, number, value, seen.ranks, seen.waited_s, clocks, work, _ceiling(seen, counts))
+    known = _accounted(place, number, value, seen.ranks, seen.waited_s, looks, work, _ceiling(seen, counts))
+    return replace(known, step=step)
 
 
 def _ceiling(seen: proof.Proof, counts: Counts) -> Bound | None:
     """What memory reached on the cores of a command, if that can be compared and was measured on this host."""
     if not seen.plan or not counts.values or not (known := site.claiming(site.load_all())):
         return None
-    host = machine.load()
-    measured = ceilings.ceilings_of(known.name, known.partitions[0].name, ceilings.words(host))
-    return ceilings.of_memory(seen.plan, host, 1, measured)
+    here, part = machine.load(), known.partitions[0].name
+    return ceilings.of_memory(seen.plan, here, 1, ceilings.ceilings_of(known.name, part, ceilings.words(here)))
 
 
-@contextlib.contextmanager
-def _filled(scaling: Scaling, place: int, folder: Path) -> Iterator[list[str]]:
-    """The neighbour on the cores that a point leaves idle, if there is one; after it, why it did not fill them."""
-    fault, cpus = list[str](), list[int]()
-    with contextlib.ExitStack() as stack:
-        if scaling.fill:
-            allowed, here = os.sched_getaffinity(0), machine.load()
-            with contextlib.suppress(binder.Refusal):  # which the launch meets too
-                count = scaling.counts[place]
-                plan = binder.resolve(scaling.placement, threads=count, ranks=1, allowed=sorted(allowed))
-                idle = (allowed.intersection(core.cpus) for core in here.cores if not {*core.cpus} & {*plan.cpus})
-                cpus = [min(each) for each in idle if each]
-            seen = stack.enter_context(neighbour.neighbour(scaling.fill, here, cpus, folder)) if cpus else []
-        yield fault
-    if cpus and (worked := sum(neighbour.busy(each, cpus) for each in seen)) < neighbour.BUSY:
-        fault.append(f"the neighbour on the other cores worked for {units.percent(worked)} of its time")
-
-
-def _launch_variant(bench: driver.Launches, place: int, number: int, rule: FigureRule) -> tuple[Measured, FigureRule]:
-    """Start the variant of a point and read its figure; with its unit and direction, or ``rule`` where it has none."""
-    job = bench.jobs[place]
-    with Clocks() as clocks, counters.counting() as counts:
+def _launch_variant(
+    bench: driver.Launches, scaling: Scaling, place: int, number: int, idle: Sequence[int]
+) -> tuple[Measured, FigureRule]:
+    """As :func:`_launch` for a variant; with unit and direction of its figure, as before where it has none."""
+    job, turn = bench.jobs[place], hosts.turn() if idle else contextlib.nullcontext()
+    job.part = hosts.Part((*os.sched_getaffinity(0),), frozenset(idle)) if idle else None
+    with turn, _filled(scaling.fill, idle, bench.folder) as fault, clocks() as looks, counters.counting() as counts:
         seen = bench.launch(place, number, number * len(bench.jobs) + place)
     figure = seen.find(job.variant.figures[0])
-    if not seen.verified or figure is None or figure.value <= 0:
-        reason = seen.reasons[0] if seen.reasons else f"its figure is {figure.value if figure else 'absent'}"
-        return Measured(place=place, round=number, reason=reason), rule
-    wall_s = max(rank.usage["wall_s"] for rank in seen.ranks)
-    waited_s = seen.disturbance.figures.get("delay_fraction", 0.0) * wall_s
-    ceiling = ceilings.of_memory(job.plan, job.host, job.ranks.layout.nodes, job.ceilings)
-    work = conclusions.work_seen(counts, seen.ranks, job.variant)
-    launch = _accounted(place, number, figure.value, seen.ranks, waited_s, clocks, work, ceiling)
+    if not seen.verified or fault or figure is None or figure.value <= 0:
+        reason = [*seen.reasons, *fault, f"its figure is {figure.value if figure else 'absent'}"][0]
+        return Measured(place=place, round=number, reason=reason), scaling.rule
+    waited_s = seen.disturbance.figures.get("delay_fraction", 0.0) * max(rank.usage["wall_s"] for rank in seen.ranks)
+    launch = _accounted(
+        place, number, figure.value, seen.ranks, waited_s, looks,
+        conclusions.work_seen(counts, seen.ranks, job.variant),
+        ceilings.of_memory(job.plan, job.host, job.ranks.layout.nodes, job.ceilings),
+    )  # fmt: skip
     job.record.launches = [seen]
     bench.settle(place)
     known = [each.ceiling for each in job.record.figures if each.ceiling and each.ceiling.method.startswith("memory")]
     launch.spent["memory"] = max([launch.spent["memory"], *(each.percent / 100 for each in known)])
-    others = ((each.name, seen.find(each)) for each in job.variant.figures[1:])
-    beside = {name: measurement.value for name, measurement in others if measurement}
-    return replace(launch, beside=beside), FigureRule(unit=figure.unit, better=figure.better)
+    beside = {each.name: item.value for each in job.variant.figures[1:] if (item := seen.find(each))}
+    return replace(launch, beside=beside, step=step_of([figure])), FigureRule(unit=figure.unit, better=figure.better)
 
 
 def _accounted(
-    place: int, number: int, value: float, ranks: Sequence[RankSeen], waited_s: float, clocks: Clocks, work: Work,
-    ceiling: Bound | None,
+    place: int, number: int, value: float, ranks: Sequence[RankSeen], waited_s: float,
+    looks: Sequence[Mapping[int, int]], work: Work, ceiling: Bound | None,
 ) -> Measured:  # fmt: skip
     """A launch with the account and the ``work`` of its ``ranks``; ``ceiling`` is that of the memory of their cores."""
     listed = sum(thread.cpu_s or 0.0 for rank in ranks for thread in rank.threads)
     cpu_s = sum(rank.usage["user_s"] + rank.usage["system_s"] for rank in ranks)
     cpu_s += sum(other.cpu_s for rank in ranks for other in rank.others)
     spent = {**conclusions.spent(ranks, work, ceiling), **_first(ranks[0].threads)}
-    mpi = float(any(rank.mpi for rank in ranks))
-    spent |= {"listed": listed / (cpu_s + 1e-9), "workers": len(ranks) * spent["threads"], "mpi": mpi}
-    wall_s = max(rank.usage["wall_s"] for rank in ranks)
+    spent |= {
+        "listed": listed / (cpu_s + 1e-9), "workers": len(ranks) * spent["threads"],
+        "mpi": float(any(rank.mpi for rank in ranks)), "on_one_node": max(map(_on_one_node, ranks)),
+    }  # fmt: skip
     return Measured(
-        place=place, round=number, value=value, cpu_s=cpu_s, wall_s=wall_s, waited_s=waited_s, spent=spent,
-        ghz=spent.get("ghz") or clocks.of(ranks),
+        place=place, round=number, value=value, cpu_s=cpu_s, waited_s=waited_s, spent=spent,
+        wall_s=max(rank.usage["wall_s"] for rank in ranks), ghz=spent.get("ghz") or clock_of(ranks, looks),
     )  # fmt: skip
+
+
+def _on_one_node(rank: RankSeen) -> float:
+    """The largest part of the memory on a NUMA node, of a rank with much memory and threads on several; else 0."""
+    here, pages = machine.load(), Counter(rank.memory["nodes"]) + Counter(rank.memory["freed_nodes"])
+    homes = {here.home_node(cpu) for thread in rank.threads for cpu in thread.affinity}
+    is_much = len(homes) > 1 and pages.total() * rank.memory["page_bytes"] >= LARGE
+    return max(pages.values()) / pages.total() if is_much else 0.0
 
 
 def _first(threads: Sequence[ThreadSeen]) -> dict[str, float]:
@@ -372,12 +410,13 @@ def _first(threads: Sequence[ThreadSeen]) -> dict[str, float]:
     }
 
 
-def _value(scaling: Scaling, wall_s: float, folder: Path) -> float:
+def _value(scaling: Scaling, wall_s: float, folder: Path) -> tuple[float, float]:
+    """The value of a command, and how finely it was printed."""
     if scaling.rule.wall:
-        return wall_s
+        return wall_s, 0.0
     context = {"rules": msgspec.to_builtins(Rules(figures={"figure": scaling.rule})), "folder": str(folder)}
     text = process.printed(folder / "stdout")
     (measurement,) = parsers.parse("application", text, {**context, "wall_s": wall_s, "launch_s": wall_s, "workers": 1})
     if measurement.value <= 0:
         raise PlumbError(f"its figure is {measurement.value:g}, and a speed-up needs one above 0")
-    return measurement.value
+    return measurement.value, step_of([measurement])

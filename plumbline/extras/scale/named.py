@@ -10,8 +10,7 @@ from msgspec import structs
 
 from plumbline.base.errors import PlumbError, pick
 from plumbline.base.terminal import say
-from plumbline.gate.variants import list_variants, of_application
-from plumbline.measure.application import model
+from plumbline.gate.variants import of_names
 from plumbline.measure.reframe.campaign import first_stack
 from plumbline.measure.session import passing_folder
 from plumbline.records.variant import Variant
@@ -20,20 +19,15 @@ from plumbline.records.variant import Variant
 PLACING = {"placement", "memory", "threads", "ranks", "nodes"}
 
 
-def base(program: str | None, test: str | None, file: Path | None, stack: str | None, system: str | None) -> Variant:
-    """The variant of a ``program`` of the plumb.yaml ``file``, or of a ``test``, that is to be scaled.
+def base(name: str, file: Path | None, stack: str | None, system: str | None) -> Variant:
+    """The variant of a program of the plumb.yaml ``file``, or without one of a test, that is to be scaled.
 
     Raises :class:`PlumbError` where several are left that differ in more than where and on how much they run.
     """
     stack = stack or first_stack(file, say)
     with passing_folder("scale") as folder:
-        if program and file:
-            wanted = model.load(file).tests([program], file)
-            listing = of_application(file, model.present_code(file), stack, wanted, system, folder, say)
-        else:
-            say("variants: a dry run of ReFrame")
-            listing = list_variants([stack], test, system, folder)
-    rest = {_rest(variant): variant for variant in reversed(listing.of(stack).values())}
+        every = of_names(file, [name], stack, system, folder, say)
+    rest = {_rest(variant): variant for variant in reversed(every.values())}
     if len(rest) > 1:
         first, second, *_ = sorted(rest)
         raise PlumbError(
@@ -49,10 +43,14 @@ def _rest(variant: Variant) -> str:
     return " ".join([variant.test, *params])
 
 
-def points(variant: Variant, kind: str, counts: Sequence[int], placement: str, figure: str | None) -> list[Variant]:
+def points(
+    variant: Variant, kind: str, counts: Sequence[int], placement: str, figure: str | None,
+    commands: Sequence[list[str]] = (),
+) -> list[Variant]:  # fmt: skip
     """``variant`` on each of ``counts`` threads, ranks or nodes; ``figure`` (default: its first) is the curve's.
 
-    A program keeps its other figures, which the table shows. Raises :class:`PlumbError` for a figure that it has not.
+    The arguments are those of ``commands``, if there are any. A program keeps its other figures, which the table shows.
+    Raises :class:`PlumbError` for a figure that it has not.
     """
     figures = {each.name: each for each in variant.figures if not each.optional}
     lacks = f"{variant.test} has no figure '{figure}'"
@@ -60,20 +58,21 @@ def points(variant: Variant, kind: str, counts: Sequence[int], placement: str, f
 
     others = [each for name, each in figures.items() if name != wanted.name and variant.parser == "application"]
 
-    def point(count: int) -> Variant:
+    def point(count: int, arguments: list[str]) -> Variant:
         of_kind: dict[str, dict[str, Any]] = {
             "threads": {"placement": placement, "threads": count, "ranks_per_node": 1},
             "ranks": {"placement": placement, "threads": 1, "ranks_per_node": count},
             "nodes": {"nodes": count},
         }
-        name = f"{_rest(variant)} %{kind}={count}"
         return structs.replace(
             variant,
-            name=name,
+            name=f"{_rest(variant)} %{kind}={count}",
             params={**variant.params, kind: count},
+            arguments=arguments,
             launches=1,
             figures=[wanted, *others],
             **of_kind[kind],
         )
 
-    return [point(count) for count in counts]
+    every = [words[1:] for words in commands] or [variant.arguments] * len(counts)
+    return list(map(point, counts, every))

@@ -76,9 +76,8 @@ def numbers(spelling: str, machine: Machine, kind: str, nodes: int = 0) -> list[
     whole = {LADDER: ladder(machine) if kind != "nodes" else doubling(most), DOUBLING: doubling(most)}.get(spelling)
     words = [str(count) for count in whole] if whole else spelling.split(",")
     if wrong := [word for word in words if not re.fullmatch(r"[1-9]\d{0,6}", word.strip())]:
-        raise PlumbError(
-            f"'{wrong[0]}' is no whole number above 0", option, f"a list such as 1,2,4, or {LADDER}, or {DOUBLING}"
-        )
+        message = f"'{wrong[0]}' is no whole number from 1 to 9999999"
+        raise PlumbError(message, option, f"a list such as 1,2,4, or {LADDER}, or {DOUBLING}")
     counts = sorted(map(int, words))
     if twice := next((count for count, following in itertools.pairwise(counts) if count == following), None):
         raise PlumbError(f"{twice} stands there twice", option, "name each number once")

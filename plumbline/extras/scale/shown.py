@@ -69,6 +69,7 @@ class Result:
 
 def result(scaling: Scaling, launches: Sequence[Measured], ended: str, bound: float) -> Result:
     """The result of ``launches``; ``bound`` is the least efficiency for core hours."""
+    launches = measured.proven(scaling, launches)
     faults, accounts = measured.faults(scaling, launches), measured.accounts(launches)
     known = measured.curve_of(scaling, launches)
     starts = points.starts(scaling.counts, machine.load()) if scaling.placement else {}
@@ -105,7 +106,7 @@ def _row(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], place:
     values = known.values[place][np.isfinite(known.values[place])]
     row = Row(
         count,
-        value=measured.shown(scaling, float(np.median(values))),
+        value=measured.shown(scaling, float(np.median(values)), known.step(place)),
         speedup=known.speedup(place),
         efficiency=known.efficiency(place),
         gained=None if before is None or scaling.cores else _gained(known, place, before),
@@ -151,9 +152,7 @@ def _bends(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], befo
 def _saturated(known: Curve, starts: Mapping[int, str]) -> Iterator[str]:
     """A line for each part of the machine that fewer threads than its cores surely saturate."""
     for place in (each for each in known.measured if known.counts[each] in starts):
-        least = next(
-            each for each in known.measured if each == place or curve.ratio(known.logs(each, place)).low >= SATURATED
-        )
+        least = next(each for each in known.measured if each == place or known.ratio(each, place).low >= SATURATED)
         if known.counts[least] < known.counts[place]:
             part = f"{starts[known.counts[place]]} ({known.counts[place]} cores)"
             yield f"{part} is saturated: {known.counts[least]} threads have at least {SATURATED:.0%} of its rate"
@@ -171,11 +170,9 @@ def _law(law: curve.Law, known: Curve) -> str:
         f"{names[key]} {min(each.value, 1):.2%} ({max(each.low, 0):.2%} to {min(each.high, 1):.2%})"
         for key, each in law.parameters.items()
     ]
-    double = 2 * known.counts[-1]
-    further = law.efficiency(double / known.counts[known.base])
-    return (
-        f"{law.name}'s law fits: {', '.join(parts)}; by it {double} would have efficiency {further:.2f} (not measured)"
-    )
+    further = law.efficiency(2 * known.counts[-1] / known.counts[known.base])
+    double = f"by it {2 * known.counts[-1]} would have efficiency {further:.2f} (not measured)"
+    return f"{law.name}'s law fits: {', '.join(parts)}; {double}"
 
 
 def _best(known: Curve, scaling: Scaling, bound: float) -> str:
@@ -277,14 +274,12 @@ def as_json(result: Result) -> str:
         for row in result.rows
     ]
     scaling = result.scaling
-    values = result.curve.values.tolist()
     known = {
         "kind": scaling.kind, "weak": scaling.weak, "fill": scaling.fill, "commands": scaling.commands,
         "unit": scaling.rule.unit,
     }  # fmt: skip
-    return (
-        json.dumps({**known, "points": rows, "rounds": values, "lines": [*result.lines, result.last]}, indent=1) + "\n"
-    )
+    known |= {"points": rows, "rounds": result.curve.values.tolist(), "lines": [*result.lines, result.last]}
+    return json.dumps(known, indent=1) + "\n"
 
 
 def as_csv(result: Result) -> str:
@@ -295,6 +290,16 @@ def as_csv(result: Result) -> str:
         [row.count, *(_three(row.speedup) or none), *(_three(row.efficiency) or none), row.fault] for row in result.rows
     )
     return table.as_csv(["n", *names, "fault"], rows)
+
+
+def badge(result: Result, bound: float) -> str:
+    """The efficiency of the largest number, as a badge of shields.io reads it; green from ``bound`` on."""
+    place, known = next(
+        ((place, row.efficiency) for place, row in reversed([*enumerate(result.rows)]) if row.efficiency), (0, None)
+    )
+    colour = "lightgrey" if not known else "green" if known.low >= bound else "red" if known.high < bound else "yellow"
+    words = f"{known.value:.0%} with {result.scaling.label(place)}" if known else "no value"
+    return json.dumps({"schemaVersion": 1, "label": "efficiency", "message": words, "color": colour}) + "\n"
 
 
 def document(result: Result) -> Block:

@@ -14,7 +14,7 @@ import msgspec
 
 from plumbline import site
 from plumbline.base import files, paths, schemas, units
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError, require
 from plumbline.base.schemas.site import Partition
 from plumbline.base.terminal import say
 from plumbline.base.units import counted
@@ -240,13 +240,14 @@ def plan(args: Namespace) -> str:
             **(_rungs("process", values + math.comb(len(process.TABLE), 2) + 1) if program else {}),
             "algorithms": (len(running) + (len(bundles) + 2 if bundles else 0)) * tune.ALGORITHM_ROUNDS,
         }
-    lines = [f"{name}: {counted(launches * places, 'launch')}" for name, launches in stages.items()]
     minutes = sum(stages.values()) * places * USUAL_LAUNCH_S / 60
-    lines.append(f"about {minutes:.0f} min, if a launch takes {USUAL_LAUNCH_S:.0f} s")
-    if not args.screen:
-        by = f"by {args.program}" if args.program else "by the kernel, as much by OSU and IMB"
-        lines.append(f"then pairs: {args.minutes or MINUTES:g} min at most {by}, up to {tune.TRIES} times")
-    return "\n".join(lines)
+    by = f"by {args.program}" if args.program else "by the kernel, as much by OSU and IMB"
+    proof = f"then pairs: {args.minutes or MINUTES:g} min at most {by}, up to {tune.TRIES} times"
+    return "\n".join([
+        *(f"{name}: {counted(launches * places, 'launch')}" for name, launches in stages.items()),
+        f"about {minutes:.0f} min, if a launch takes {USUAL_LAUNCH_S:.0f} s",
+        *([] if args.screen else [proof]),
+    ])  # fmt: skip
 
 
 def _rungs(name: str, count: int) -> dict[str, int]:
@@ -291,10 +292,7 @@ def _program(args: Namespace, system: str, say: Say) -> tuple[Variant, ...]:
         return ()
     file, (test, described) = model.here(args.application), program
     for name in args.placement or ():
-        if name not in described.placements:
-            raise PlumbError(
-                f"{args.program} has no placement '{name}'", str(file), suggest(name, described.placements)
-            )
+        require(name, described.placements, f"{args.program} has no placement '{name}'", str(file))
     with session.passing_folder("tune") as folder:
         variants = of_application(file, model.present_code(file), args.stack, test, system, folder, say).of(args.stack)
     return tuple(variant for variant in variants.values() if not args.placement or variant.placement in args.placement)
@@ -319,12 +317,9 @@ def brought(file: Path, stack: Manifest) -> tuple[Configuration, str]:
     that no tuning wrote: with settings that are none of the library's knobs, or values that could be paths.
     """
     cure = "give a file of plumb tune --output FILE.json"
-    try:
-        document = msgspec.convert(schemas.parse_json(file.read_text(encoding="utf-8")), TuningDocument)
-    except OSError as error:
-        raise PlumbError(f"cannot read what was tuned: {error.strerror}", str(file), cure) from error
-    except (ValueError, msgspec.ValidationError) as error:
-        raise PlumbError(f"not what plumb tune wrote: {error}", str(file), cure) from error
+    document: TuningDocument = schemas.read_json(
+        file, "cannot read what was tuned", "not what plumb tune wrote", cure, kind=TuningDocument
+    )
     if document.tuned is None:
         raise PlumbError("that tuning proved no settings", str(file), "see its `result`")
     if document.family != stack.family.name:

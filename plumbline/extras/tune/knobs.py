@@ -26,7 +26,7 @@ from plumbline.launch.environment import at_home, inherit
 from plumbline.mpi.base import Family
 from plumbline.mpi.settings import Knob
 from plumbline.show.columns import Column, Table
-from plumbline.stacks import manifest
+from plumbline.stacks import instructions, manifest
 from plumbline.stacks.manifest import Manifest
 
 PROGRAM = "list_settings"
@@ -70,9 +70,7 @@ class Known(Struct, frozen=True):
 
     def number(self, value: str) -> str | None:
         """The number that MPI_T has for ``value``, a number or a word; None for a word that the library lacks."""
-        if value.isdigit():
-            return value
-        return str(self.words.index(value)) if value in self.words else None
+        return value if value.isdigit() else str(self.words.index(value)) if value in self.words else None
 
 
 class Inventory(Struct, frozen=True):
@@ -136,13 +134,11 @@ def _ask(stack: Manifest) -> _Document:
 
 def _program(stack: Manifest) -> Path:
     """The program beside the kernels of the library's own ABI, which a tuned stack shares with its original."""
-    folders = {
-        Path(entry.file).parent
-        for name, entry in stack.benchmarks.items()
-        if entry.suite == "kernels" and "-abi" not in name
-    }
-    if programs := [file for folder in folders if (file := folder.parent / "libexec" / PROGRAM).is_file()]:
-        return programs[0]
+    for name, entry in stack.benchmarks.items():
+        file = Path(entry.file).parents[1] / "libexec" / PROGRAM
+        if entry.suite == "kernels" and "-abi" not in name and file.is_file():
+            instructions.refuse(entry.facts, PROGRAM, stack.made_of)
+            return file
     raise PlumbError(
         f"stack {stack.name} has no program {PROGRAM}", "its kernels", f"plumb stack install {stack.made_of}"
     )

@@ -18,7 +18,7 @@ from itertools import combinations, groupby
 import msgspec
 import numpy as np
 
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import require
 from plumbline.extras.tune.curves import BARRIER, OPERATIONS, Contest, Curve, Row
 from plumbline.extras.tune.knobs import Known
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
@@ -61,8 +61,7 @@ def chosen(knobs: Sequence[Knob], names: Sequence[str]) -> list[Knob]:
     """Those of ``knobs`` that ``names`` has, all if it is empty; raises :class:`PlumbError` for an unknown name."""
     known = [knob.name for knob in knobs]
     for name in names:
-        if name not in known:
-            raise PlumbError(f"no knob '{name}' to race here", "plumb tune --knob", suggest(name, known or ["none"]))
+        require(name, known, f"no knob '{name}' to race here", "plumb tune --knob", None if known else "known: none")
     return [knob for knob in knobs if not names or knob.name in names]
 
 
@@ -103,9 +102,8 @@ def is_algorithm(knob: Knob) -> bool:
 def contest(knob: Knob, known: Known) -> Contest | None:
     """The contest of ``knob``'s values in one process; None if it is not an algorithm, or fixed when MPI starts."""
     numbers = {value: number for value in knob.values if (number := known.number(value)) is not None}
-    if not is_algorithm(knob) or knob.when == "start" or not known.running or not numbers:
-        return None
-    return Contest(knob.name, knob.operations[0], numbers)
+    can_change = is_algorithm(knob) and knob.when != "start" and known.running
+    return Contest(knob.name, knob.operations[0], numbers) if can_change and numbers else None
 
 
 def bundles(knobs: Iterable[Knob], base: Configuration) -> list[Configuration]:
@@ -280,12 +278,12 @@ def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], 
     for rule in chosen:
         if rule.collective in whole:
             confined += [] if any(row.operation == rule.collective for row in bad) else [rule]
-            continue
-        rows = [row for row in (Row(rule.collective, size) for size in grid) if holds(rule, row)]
-        confined += [
-            msgspec.structs.replace(part, to_bytes=behind[0].size) if behind else part
-            for _, part, behind in _runs(rule, rows, set(rows) - bad)
-        ]
+        else:
+            rows = [row for row in (Row(rule.collective, size) for size in grid) if holds(rule, row)]
+            confined += [
+                msgspec.structs.replace(part, to_bytes=behind[0].size) if behind else part
+                for _, part, behind in _runs(rule, rows, set(rows) - bad)
+            ]
     return confined
 
 
@@ -310,13 +308,13 @@ def proven(chosen: Sequence[Rule], tame: Collection[Row], gaining: Iterable[Row]
         if rule.collective in together:
             rows = [row for row in grid if row.operation == rule.collective]
             confined += [rule] if set(rows) <= set(tame) and good.intersection(rows) else []
-            continue
-        rows = [row for row in grid if holds(rule, row)]
-        confined += [
-            msgspec.structs.replace(part, to_bytes=run[-1].size + 1) if behind or rule.to_bytes is None else part
-            for run, part, behind in _runs(rule, rows, tame)
-            if good.intersection(run)
-        ]
+        else:
+            rows = [row for row in grid if holds(rule, row)]
+            confined += [
+                msgspec.structs.replace(part, to_bytes=run[-1].size + 1) if behind or rule.to_bytes is None else part
+                for run, part, behind in _runs(rule, rows, tame)
+                if good.intersection(run)
+            ]
     return confined
 
 

@@ -6,7 +6,7 @@ On several nodes: which rank was to be on which host, and whether every host is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -55,49 +55,35 @@ def compare(
     for host, ranks in ranks_by_host.items():
         reasons += _compare_host(plan, [witness for witness in witnesses if witness.host == host], host, ranks, binds)
     return reasons + [
-        f"{_name(witness)} left a witness, but no rank was to run there"
+        f"{witness.title} left a witness, but no rank was to run there"
         for witness in witnesses
         if witness.host not in ranks_by_host
     ]
 
 
-def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int, binds: Binds) -> list[str]:
+def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int, binds: Binds) -> Iterator[str]:
     planned = {rank.local_rank: rank for rank in plan.ranks}
-    seen = group((local_rank_of(witness), witness) for witness in witnesses)
-    reasons: list[str] = []
+    seen = group((witness.rank_on_node, witness) for witness in witnesses)
     if missing := [local_rank for local_rank in range(ranks) if local_rank in planned and local_rank not in seen]:
         cause = (
             "it was killed or crashed before its" if len(missing) == 1 else "they were killed or crashed before their"
         )
-        reasons.append(f"{numbered('local rank', missing)} on {host} {MISSING}: {cause} exit")
+        yield f"{numbered('local rank', missing)} on {host} {MISSING}: {cause} exit"
     for local_rank in range(ranks):
         rank_witnesses, name = seen.pop(local_rank, []), f"local rank {local_rank} on {host}"
         if local_rank not in planned:
-            reasons.append(f"{name} is not in the plan, which has {len(planned)} ranks a host")
+            yield f"{name} is not in the plan, which has {len(planned)} ranks a host"
         elif len(rank_witnesses) > 1:
-            reasons.append(f"{name} left {len(rank_witnesses)} witnesses instead of one")
+            yield f"{name} left {len(rank_witnesses)} witnesses instead of one"
         elif rank_witnesses:
-            reasons += _compare_rank(planned[local_rank], rank_witnesses[0], binds)
-    return reasons + [
-        f"{_name(extra)} left a witness, but only {ranks} ranks were to run there"
-        for local_rank in sorted(seen)
-        for extra in seen[local_rank]
-    ]
-
-
-def local_rank_of(witness: RankWitness) -> int:
-    """The rank on its node, by the launcher, else by the binder's plan, else its rank; 0 for one without a launcher."""
-    if witness.local_rank >= 0:
-        return witness.local_rank
-    return witness.plan.local_rank if witness.plan else max(0, witness.rank)
-
-
-def _name(witness: RankWitness) -> str:
-    return f"rank {witness.rank if witness.rank >= 0 else local_rank_of(witness)} on {witness.host}"
+            yield from _compare_rank(planned[local_rank], rank_witnesses[0], binds)
+    for local_rank in sorted(seen):
+        for extra in seen[local_rank]:
+            yield f"{extra.title} left a witness, but only {ranks} ranks were to run there"
 
 
 def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list[str]:
-    name, itself = _name(witness), binds in ("itself", "site")
+    name, itself = witness.title, binds in ("itself", "site")
     # threads that a library starts before the program binds itself stay where they are; they must not work
     bound = [*witness.threads, *(witness.ended if itself else [])]
     idle_s = processes.allowed_s(processes.ELSEWHERE, witness) if itself else -1.0
@@ -110,7 +96,11 @@ def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list
         *_compare_devices(rank, witness, name),
         *clock_faults(witness, name),
         *processes.faults(rank, witness, name),
-        *(reason for each in processes.everyone(witness) for reason in _compare_memory(rank.mem, each.memory, name)),
+        *(
+            reason
+            for each in processes.everyone(witness)
+            for reason in _compare_memory(_memory(rank, witness), each.memory, name)
+        ),
     ]
 
 
@@ -143,10 +133,17 @@ def _compare_plan(rank: PlannedRank, witness: RankWitness, name: str) -> list[st
 def differing(rank: PlannedRank, witness: RankWitness) -> list[tuple[str, Any, Any]]:
     """The members in which the plan that a witness was started with, if any, is not ``rank``, each with both values."""
     actual, planned = (msgspec.to_builtins(document) for document in (witness.plan or rank, rank))
-    # the control's CPUs are whatever the launcher left it, which the plan cannot know
-    free = set() if rank.places else {"cpus"}
+    # the control's CPUs are whatever the launcher left it, which the plan cannot know; local memory is that of these
+    free = set() if rank.places else {"cpus"} | ({"mem"} if _memory(rank, witness) != rank.mem else set())
     both = [(key, actual.get(key), planned.get(key)) for key in sorted({*planned, *actual} - free)]
     return [(key, seen, wanted) for key, seen, wanted in both if seen != wanted]
+
+
+def _memory(rank: PlannedRank, witness: RankWitness) -> Pages:
+    """Where the memory of ``rank`` has to be: for the control, beside the CPUs that the launcher left it."""
+    actual = witness.plan.mem if witness.plan else rank.mem
+    is_part = actual.policy == rank.mem.policy == "bind" and set(actual.nodes) <= set(rank.mem.nodes)
+    return actual if is_part and actual.nodes and not rank.places else rank.mem
 
 
 def _compare_devices(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
@@ -172,20 +169,18 @@ def _shown(value: Any) -> str:
     return cpu_list(value) if is_cpus else str(value)
 
 
-def _compare_places(rank: PlannedRank, threads: list[Thread], name: str) -> list[str]:
+def _compare_places(rank: PlannedRank, threads: list[Thread], name: str) -> Iterator[str]:
     """Every place has its own thread: two places on the same CPUs need two threads there."""
     # a thread that is bound differently in MPI_Finalize is listed again, as it was then: its last entry counts
     free = [frozenset(thread.affinity) for thread in {thread.tid: thread for thread in threads}.values()]
     seen = "; ".join(sorted({cpu_list(cpus) for cpus in free}))
-    reasons = []
     for number, place in enumerate(rank.places):
         wanted = frozenset(place)
         if wanted in free:
             free.remove(wanted)
         else:
             should = f"thread place {number} of {name} should be on {numbered('CPU', place)}"
-            reasons.append(f"{should}, {UNBOUND}; threads are on: {seen}")
-    return reasons
+            yield f"{should}, {UNBOUND}; threads are on: {seen}"
 
 
 def _compare_threads(rank: PlannedRank, threads: list[Thread], name: str, moved: bool) -> list[str]:
@@ -228,7 +223,7 @@ def _away(witness: RankWitness) -> tuple[float, float, float]:
 
 def excursions(witnesses: list[RankWitness]) -> list[str]:
     """A remark on ranks whose threads bound themselves to other CPUs, with their CPU time there and its limit."""
-    ranks = sorted(((_away(each), _name(each)) for each in witnesses), reverse=True)
+    ranks = sorted(((_away(each), each.title) for each in witnesses), reverse=True)
     (away_s, _, limit_s), name = ranks[0] if ranks else ((0.0, 0.0, 0.0), "")
     also = f" and {counted(more, 'more rank')}" if (more := sum(away[0] > 0 for away, _ in ranks) - 1) > 0 else ""
     remark = (
@@ -331,7 +326,7 @@ def _wrong_map(witnesses: list[RankWitness], hosts: dict[str, str], layout: Layo
 def _other_plan(plan: Plan, here: list[RankWitness], binds: Binds) -> str | None:
     """How the plan that plumb-bind made on this host differs, shown by one rank; None if it does not."""
     planned = {rank.local_rank: started(rank, binds) for rank in plan.ranks}
-    for witness, local_rank in ((witness, local_rank_of(witness)) for witness in here):
+    for witness, local_rank in ((witness, witness.rank_on_node) for witness in here):
         for key, actual, wanted in differing(planned[local_rank], witness) if local_rank in planned else ():
             if key == "cpus":
                 key, actual, wanted = "CPUs", cpu_list(actual), cpu_list(wanted)

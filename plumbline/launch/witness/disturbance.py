@@ -299,13 +299,13 @@ def _assess_ranks(
     late = [witness for witness in witnesses if _is_late(witness.window, meanwhile.get(witness.host, Meanwhile()))]
     for witness in sorted(late, key=_delay, reverse=True):
         if not _waited_for_its_own(witness, [peer for peer in witnesses if peer.host == witness.host]):
-            causes.append(f"a thread of {_name(witness)} waited for its CPU {_percent(_delay(witness))} of the time")
+            causes.append(f"a thread of {witness.title} waited for its CPU {_percent(_delay(witness))} of the time")
             break
     causes += _stopped([rank for rank in witnesses if rank.mpi or not may_sleep], figures)
     swapped = max(witnesses, key=lambda witness: witness.usage.major_faults)
     figures["major_faults"] = sum(witness.usage.major_faults for witness in witnesses)
     if (faults := swapped.usage.major_faults) > MAJOR_FAULTS:
-        causes.append(f"{_name(swapped)} waited {faults} times for pages from disk (major faults)")
+        causes.append(f"{swapped.title} waited {faults} times for pages from disk (major faults)")
     return causes
 
 
@@ -328,7 +328,7 @@ def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> lis
     idle, sleeps = _idle_s(worst), max(1, worst.window.sleeps or 0)
     fraction = idle / worst.window.wall_s
     figures["idle_fraction"] = fraction
-    text = f"{_name(worst)} was stopped {_percent(fraction)} of the time: {idle:.2f} s in {sleeps} pauses, neither "
+    text = f"{worst.title} was stopped {_percent(fraction)} of the time: {idle:.2f} s in {sleeps} pauses, neither "
     is_stop = fraction > IDLE[0] and idle > IDLE[1] and idle / sleeps > STOP_S
     return [text + "running nor waiting for its CPU"] if is_stop else []
 
@@ -364,10 +364,6 @@ def _ranks_cpu_s(ranks: Iterable[RankWitness]) -> float:
 def _delay(witness: RankWitness) -> float:
     window = witness.window
     return float(window.delay_s / window.wall_s) if window.wall_s > 0 else 0.0
-
-
-def _name(witness: RankWitness) -> str:
-    return f"rank {max(0, witness.rank)} on {witness.host}"
 
 
 def _percent(fraction: float) -> str:

@@ -172,11 +172,11 @@ class Witness(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     it began, or gave them to itself. ``gpu_address``: PCI address of the GPU of the thread that called MPI_Finalize,
     says the CUDA driver. ``ended``: threads that ended while the program ran, one for each binding and scheduling, with
     the CPU time of all; ``started_at_once``: the most threads that the program had at once beside its first one.
-    ``personality`` is that at its end. ``mpi``: MPI_Init was called, says the process's own MPI library, whose file is
-    ``mpi_library``, or MPI_Session_init. ``world``: ranks in MPI_COMM_WORLD, or in a session's mpi://WORLD, when it
-    returned, where it could be asked. ``settings``: of those that PLUMB_WITNESS_SETTINGS names, the ones that the
-    library knows, as it had them when MPI_Finalize was called. ``objects``: the program and the libraries loaded at the
-    end.
+    ``personality`` is that at its end. ``modules``: its LOADEDMODULES, in jobs of users. ``mpi``: MPI_Init was called,
+    says the process's own MPI library, whose file is ``mpi_library``, or MPI_Session_init. ``world``: ranks in
+    MPI_COMM_WORLD, or in a session's mpi://WORLD, when it returned, where it could be asked. ``settings``: of those
+    that PLUMB_WITNESS_SETTINGS names, the ones that the library knows, as it had them when MPI_Finalize was called.
+    ``objects``: the program and the libraries loaded at the end.
     """
 
     schema: Literal[1]
@@ -201,12 +201,25 @@ class Witness(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     started_at_once: int | None = None
     memory: Memory
     personality: int
+    modules: str = ""
     mpi: bool
     mpi_library: str | None = None
     world: Count | None = None
     settings: list[Setting] | None = None
     objects: list[LoadedFile]
     transports: Transports | None = None
+
+    @property
+    def rank_on_node(self) -> int:
+        """By the launcher, else by the binder's plan, else the rank itself; 0 for one without a launcher."""
+        if self.local_rank >= 0:
+            return self.local_rank
+        return self.plan.local_rank if self.plan else max(0, self.rank)
+
+    @property
+    def title(self) -> str:
+        """Its rank and host, for people."""
+        return f"rank {self.rank if self.rank >= 0 else self.rank_on_node} on {self.host}"
 
 
 class RankWitness(Witness, frozen=True, gc=False, kw_only=True):

@@ -256,7 +256,7 @@ def rank_seen(witness: RankWitness) -> RankSeen:
 def scheduling_faults(witnesses: Sequence[RankWitness], driver: Scheduling) -> list[str]:
     """Why ranks were not scheduled as the ``driver`` from their begin to their end; threads that did work count."""
     reasons = group(
-        (fault, f"rank {max(0, witness.rank)} on {witness.host}")
+        (fault, witness.title)
         for witness in witnesses
         for document in everyone(witness)
         if document is witness or cpu_s(document) > allowed_s(ELSEWHERE, witness)

@@ -234,28 +234,34 @@ _BUILDS: tuple[tuple[str, str, Callable[[Path, Path], list[str]]], ...] = (
     ("Cargo.toml", ".rustc_info.json", lambda at, built: ["cargo build --release"]),
     *((file, file, lambda at, built: ["make"]) for file in ("GNUmakefile", "makefile", "Makefile")),
 )
-#: where pip puts what it builds
+#: where pip puts what it builds; of a stack's Python, which may have no pip
 PACKAGES = "python-packages"
-_PIP = f"python -m pip install --quiet --target {PACKAGES} ."
+_PIP = f'pip --python "$(command -v python)" install --quiet --target {PACKAGES} .'
 _PYTHON = re.compile(r"python[\d.]*$")
 
 
 def builds(at: Path, file: Path, read: Sequence[str]) -> list[list[str]]:
     """The lines that may build the program ``file`` of the code in ``at``, the most likely first.
 
-    Such as left their traces nearest to the program are the first. Of a program that is no part of it none are known,
-    but for Python where its script alone is ``read``: then pip installed the rest of the code.
+    Such as left their traces nearest to the program are the first; where ``at`` has none, those of the folder of the
+    program, or of the one below ``at`` that changed last. Of a program that is no part of it none are known, but for
+    Python where its script alone is ``read``: then pip installed the rest of the code.
     """
     if _PYTHON.match(file.name) and sum(name.endswith(".py") for name in read) < 2:
         return [[_PIP]] if any((at / name).is_file() for name in ("pyproject.toml", "setup.py")) else []
     places = [each for each in file.parents if each == at or at in each.parents]
+    if not places:
+        return []
+    below = sorted(filter(Path.is_dir, at.iterdir()), key=lambda each: each.stat().st_mtime, reverse=True)
+    top = next((each for each in (at, *places, *below) if any((each / name).is_file() for name, *_ in _BUILDS)), at)
     known = [
         (next((depth for depth, each in enumerate(places) if (each / trace).exists()), len(places)), make)
         for name, trace, make in _BUILDS
-        if (at / name).is_file()
+        if (top / name).is_file()
     ]
-    lines = [make(at, places[min(depth, len(places) - 1)]) for depth, make in sorted(known, key=lambda each: each[0])]
-    return [each for place, each in enumerate(lines) if places and each not in lines[:place]]
+    enter = "" if top == at else f"cd {shlex.quote(top.relative_to(at).as_posix())} && "
+    lines = [make(top, places[min(depth, len(places) - 1)]) for depth, make in sorted(known, key=lambda each: each[0])]
+    return [[f"{enter}{line}" for line in each] for place, each in enumerate(lines) if each not in lines[:place]]
 
 
 class Draft(NamedTuple):
@@ -292,10 +298,11 @@ def draft(words: Sequence[str], runs: Sequence[Run], folder: Path) -> Draft:
     keys = {"command": shlex.join([word, *words[at + 1 :]]), **circumstances(words, at, first.ranks)}
     fed = Path("/dev/stdin").resolve()
     stdin = fed.relative_to(folder).as_posix() if fed.is_file() and folder in fed.parents else ""
-    read = inputs(first.inputs - {stdin}, folder)
+    named = [each.name for each in folder.iterdir() if each.name in keys.get("environment", {}).values()]
+    read = [*named, *(each for each in inputs(first.inputs - {stdin}, folder) if Path(each).parts[0] not in named)]
     lines = builds(folder, real, read)
     if lines and PACKAGES in lines[0][0]:
-        read.append(PACKAGES)
+        read = [*dict.fromkeys([*read, PACKAGES])]
         keys["environment"] = {**keys.get("environment", {}), "PYTHONPATH": PACKAGES}
     entries = {"inputs": read, "copy": inputs(first.changed, folder), "stdin": stdin}
     keys |= {key: value for key, value in entries.items() if value}

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from plumbline.base import files, git, paths, schemas, units
-from plumbline.base.errors import PlumbError, pick
+from plumbline.base.errors import PlumbError, require
 from plumbline.host import binder
 from plumbline.launch.witness.compare import Binds
 from plumbline.parsers.application import CheckRule, FigureRule, Rules, rate_name
@@ -108,7 +108,7 @@ class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
         Raises :class:`PlumbError` for a program that is not one of ``file``.
         """
         for name in programs:
-            pick(self.programs, name, f"{file.name} has no program '{name}'", str(file))
+            require(name, self.programs, f"{file.name} has no program '{name}'", str(file))
         return "|".join(f"{re.escape(test_name(self.application, name))}(%|$)" for name in programs or self.programs)
 
 
@@ -222,7 +222,7 @@ def pattern_faults(text: str, number: bool) -> Iterator[str]:
     """The fault of a regular expression, of which a group is a ``number`` or not."""
     try:
         pattern = re.compile(text, re.MULTILINE)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         yield f"not a regular expression: {error}"
         return
     if number and not pattern.groups:

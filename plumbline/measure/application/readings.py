@@ -13,6 +13,7 @@ import math
 import platform
 import re
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -37,14 +38,15 @@ _WORTH = {
     r"(?i)figure of merit|rating": 6,
     r"(?i)\bfom": 3,
     r"(?i)performance|rate|throughput|bandwidth|total|elapsed|wall|solve|overall|execution|per s": 2,
-    r"(?i)set.?up|init|\bmin|max|std|dev|error|overhead|cpu|core|read|write|average|mean|usage|\bi/?o\b|raw": -3,
+    r"(?i)set.?up|init|\bmin|max|std|dev|error|overhead|cpu|core|read|write|\bave?\b|avg|average|mean|usage|\bi/?o\b"
+    r"|raw": -3,
 }
 #: words beside the answer of a program, and beside numbers that are none; lines that say that it is right
 _ANSWER = r"(?i)energy|sum|residual|norm|error|result|value|iteration|digest|difference|total|mass"
-_NO_ANSWER = r"(?i)\bdate|buil[dt]|\bver(sion|\b)|host|node|seed|copyright|cache|\bl[123]\b|cpu|memory"
+_NO_ANSWER = r"(?i)\bdate|buil[dt]|\bver(sion|\b)|host|node|seed|copyright|cache|\bl[123]\b|cpu|memory|flop"
 _RIGHT = re.compile(
     r"(?i)(?:[:=]\s*|\b(?:is|are|was|considered)\s+)(?:pass(?:ed)?|valid|verified|correct|successful)\b"
-    r"|\b(?:passed|success(?:ful(?:ly)?)?)\W*$|\b(?:verified|converged)\b"
+    r"|\b(?:passed|success(?:ful(?:ly)?)?)\W*$|\b(?:verified|converged|validate[sd])\b"
 )
 _WRONG = re.compile(r"(?i)\b(?:not|no|fail\w*|invalid|errors?|warnings?)\b")
 #: a figure in coarser steps, as a fraction, hardly decides a gate; answers differ less, as sums in another order do
@@ -108,7 +110,8 @@ class Reading(NamedTuple):
     @property
     def worth(self) -> tuple[int, bool, int]:
         """How likely it is the result of the whole run; of equals one of the standard output, and the later one."""
-        words = sum(worth for pattern, worth in _WORTH.items() if re.search(pattern, f"{self.label} {self.table[:1]}"))
+        label = f"{self.label} {self.table[:1]}".replace("_", " ")
+        words = sum(worth for pattern, worth in _WORTH.items() if re.search(pattern, label))
         of, factor = units.multiple(self.unit or "")
         rate = (4 if words > 0 else 1) + (self.better == "higher")
         part = 3 * self.values[0] * factor / 1e6 / self.launch_s if of == units.US else rate
@@ -166,30 +169,52 @@ def _of_csv(texts: Sequence[str]) -> Iterator[Reading]:
 
 
 def _of_lines(texts: Sequence[str]) -> Iterator[Reading]:
-    runs: list[dict[str, list[re.Match[str]]]] = []
-    for text in texts:
-        runs.append({})
-        for match in re.finditer(r"[^\r\n]+", text):
-            runs[-1].setdefault(" ".join(_NUMBER.sub("#", match[0]).split()), []).append(match)
-    for skeleton, first in list(runs[0].items())[-_LINES:]:
-        every = [run.get(skeleton, []) for run in runs]
+    runs = [_lines(text) for text in texts]
+    places = Counter(skeleton for _, skeleton in runs[0])
+    for (title, skeleton), first in list(runs[0].items())[-_LINES:]:
+        every = [run.get((title, skeleton), []) for run in runs]
         numbers = [[_NUMBER.findall(match[0]) for match in matches] for matches in every]
         line = first[0][0]
         begins = "^" if first[0].start() == 0 or texts[0][first[0].start() - 1] == "\n" else ""
-        last = {"take": "last"} if first[1:] or not begins else {}  # behind progress that was written over
+        section = title if places[skeleton] > 1 else ""  # other sections have such a line, too
+        within = f"^ *{_before(section)}\\n(?:\\s.*\\n)*?" if section else ""
+        several = first[1:] or (places[skeleton] > 1 and not section)
+        last = {"take": "last"} if several or not begins else {}  # behind progress that was written over
         titles = _titles(texts[0][max(0, first[0].start() - _NEAR) : first[0].start()], skeleton.count("#"))
         for at, number in enumerate(_NUMBER.finditer(line) if len(set(map(len, every))) == 1 else ()):
             series = [[tokens[at] for tokens in run] for run in numbers]
             before, after = line[: number.start()], line[number.end() :]
             grows = all(run == sorted(run, key=lambda token: float(plain_number(token) or 0)) for run in series)
-            label = " ".join(re.sub(rf"\b{re.escape(platform.node())}\b", "", _NUMBER.sub(" ", before)).split())
+            label = _label(f"{section.rstrip(':')} {before}")
             if label and grows:  # of several, such as those of each step, the last has all
                 joined = "" if after[:1].isspace() or not after else _literal(after.split()[0])
                 group = f"([-+.{',' * (',' in number[0])}0-9eEdD]+)" if joined else r"(\S+)"
-                rule = {"pattern": f"{begins}{_before(before)}{group}{joined}", **last}
+                rule = {"pattern": f"{within}{begins}{_before(before)}{group}{joined}", **last}
                 unit = _unit(after, label, titles[at] if titles else "")
                 table = (titles[at], *titles) if titles else ()
                 yield Reading(label, rule, [run[-1] for run in series], unit, first[-1].start(), table)
+
+
+def _lines(text: str) -> dict[tuple[str, str], list[re.Match[str]]]:
+    """The lines of ``text`` by the title that they are indented below, and by their words."""
+    lines: dict[tuple[str, str], list[re.Match[str]]] = {}
+    titles = {-1: ""}  # by their indentation
+    for match in re.finditer(r"[^\r\n]+", text):
+        depth = len(match[0]) - len(match[0].lstrip())
+        titles = {each: title for each, title in titles.items() if each < depth}
+        lines.setdefault((titles[max(titles)], " ".join(_NUMBER.sub("#", match[0]).split())), []).append(match)
+        if re.fullmatch(r"[^\d:]+:\s*", match[0]):
+            titles[depth] = match[0].strip()
+    return lines
+
+
+def _label(before: str) -> str:
+    """The words of a line ``before`` a number; those behind its last number alone if they end as a label does."""
+    *earlier, last = _NUMBER.split(re.sub(rf"\b{re.escape(platform.node())}\b", "", before))
+    if earlier and re.search(r"[a-zA-Z].*[:=]\s*$", last):
+        unit, _, rest = last.lstrip(" ,;").partition(" ")
+        earlier, last = [], rest if _is_unit(unit.strip(",;")) else last
+    return " ".join(" ".join([*earlier, last]).strip(" ,;").split())
 
 
 def _literal(text: str) -> str:
@@ -218,7 +243,8 @@ def _titles(before: str, count: int) -> list[str]:
 def _unit(after: str, label: str, title: str) -> str | None:
     """The unit of a number: behind it, in its column's title, or in its label; by its name where none is printed."""
     words = [*re.split(r"[\s\[()\]=,;]+", after.strip("[( "))[:1], *re.split(r"[\[(\])\s_]+", title)]
-    words += [*re.findall(r"[\[(]([^\s\])]+)[\])]", label), *filter(re.compile("/|flops?", re.I).search, label.split())]
+    words += [*re.findall(r"[\[(]([^\s\])]+)[\])]", label)]
+    words += filter(re.compile("/|flops?", re.I).search, re.split(r"[\s_]+", label))
     if printed := next(filter(_is_unit, (word.strip(",.;:=") for word in words)), None):
         return printed
     return next((unit for words, unit in _BY_NAME.items() if re.search(words, f"{label} {title} {after[:12]}")), None)

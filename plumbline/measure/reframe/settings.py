@@ -12,7 +12,7 @@ from typing import Any
 
 from plumbline import mpi, schedulers, site
 from plumbline.base import paths
-from plumbline.base.errors import PlumbError, pick, suggest
+from plumbline.base.errors import PlumbError, pick, require, suggest
 from plumbline.base.schemas.site import Partition, Site
 from plumbline.records import outcome
 from plumbline.site.nodes import choice
@@ -189,7 +189,7 @@ def extend(
     offered = {name for part in matched for name in part.get("environs", [])} & {item["name"] for item in defined}
     targets = [f"{system}:{part['name']}" for part in matched]
     for name, stack in environments.items():
-        pick(dict.fromkeys(offered), name, f"system {system} has no environment '{name}'", "environments")
+        require(name, offered, f"system {system} has no environment '{name}'", "environments")
         ours = _environment(manifests.load(stack))
         for entry in [item for item in defined if item["name"] == name]:
             kept = entry.get("modules", [])

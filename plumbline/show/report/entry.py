@@ -10,7 +10,7 @@ import msgspec
 
 from plumbline.base import units
 from plumbline.base.units import cpu_ranges
-from plumbline.host.binder import Pages
+from plumbline.host import draw
 from plumbline.records import naming
 from plumbline.records.model import Record
 from plumbline.show import record as parts
@@ -117,7 +117,8 @@ def _picture(record: Record) -> Block:
 
 
 def _placement(record: Record, placed: str, shared: Shared) -> list[Piece]:
-    memory = "; ".join(dict.fromkeys(_memory(rank.mem) for rank in record.plan.ranks)) or "–"
+    bound = ("bound to " * (rank.mem.policy == "bind") + draw.where(rank.mem) for rank in record.plan.ranks)
+    memory = "; ".join(dict.fromkeys(bound)) or "–"
     seen = "seen as planned in every launch" if record.is_verified else "NOT verified"
     return [
         block("paragraph", f"{placed}; memory {memory}; {', '.join(record.nodes)}; {seen}"),
@@ -126,20 +127,9 @@ def _placement(record: Record, placed: str, shared: Shared) -> list[Piece]:
     ]
 
 
-def _memory(pages: Pages) -> str:
-    if pages.policy == "none":
-        return "where first touched"
-    how = "bound to" if pages.policy == "bind" else "interleaved over"
-    return f"{how} node{'s' if len(pages.nodes) > 1 else ''} {'+'.join(map(str, pages.nodes))}"
-
-
 def _cpus(record: Record) -> Block | None:
     """The CPUs of the node, each with the rank and thread planned on it; the table of ranks says the same."""
-    planned: dict[int, str] = {}
-    for rank in record.plan.ranks:
-        planned |= {
-            cpu: f"{rank.local_rank}.{thread}" for thread, place in enumerate(rank.places) for cpu in place
-        } or dict.fromkeys(rank.cpus, "∗")
+    planned = draw.labels(record.plan, "∗")
     try:
         online = cpu_ranges(str(record.host.get("cpus_online")))
     except ValueError:

@@ -9,22 +9,19 @@ from plumbline.base.digits import repeated
 EQUAL = 1234.56789
 
 
-@pytest.mark.parametrize(
-    ("values", "refused"),
-    [
-        ([EQUAL] * 5, True),
-        ([EQUAL] * 3, True),
-        ([EQUAL] * 2, False),
-        ([EQUAL] * 4 + [EQUAL + 1], True),  # what a first launch has kept
-        ([EQUAL] * 3 + [EQUAL + 1], False),
-        ([EQUAL] * 3 + [EQUAL + 1] * 2, False),
-        ([1.4] * 50, False),
-        ([0.0] * 50, False),
-        ([1234.0] * 100, False),
-        ([0.05123456] * 5, True),
-        ([5.123456e-8] * 5, True),
-    ],
-)
+@pytest.mark.parametrize(("values", "refused"), [
+    ([EQUAL] * 5, True),
+    ([EQUAL] * 3, True),
+    ([EQUAL] * 2, False),
+    ([EQUAL] * 4 + [EQUAL + 1], True),  # what a first launch has kept
+    ([EQUAL] * 3 + [EQUAL + 1], False),
+    ([EQUAL] * 3 + [EQUAL + 1] * 2, False),
+    ([1.4] * 50, False),
+    ([0.0] * 50, False),
+    ([1234.0] * 100, False),
+    ([0.05123456] * 5, True),
+    ([5.123456e-8] * 5, True),
+])  # fmt: skip
 def test_what_repeats_in_more_digits_than_a_measurement_can_is_refused(values, refused):
     assert repeated([(values, 0.0)]) == ([0] if refused else [])
 

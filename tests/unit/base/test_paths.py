@@ -1,6 +1,7 @@
 """The folders of a job: named by options, whatever the environment and the working directory."""
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -168,3 +169,17 @@ def test_a_wheel_of_a_user_without_a_home_asks_for_a_folder(monkeypatch):
     monkeypatch.setattr(paths.Path, "home", refuse)
     with pytest.raises(PlumbError, match="export PLUMB_HOME=FOLDER"):
         paths.home()
+
+
+@pytest.mark.parametrize(("folder", "home", "place"), [
+    ("/state", "/home/u", "/state"), ("", "/home/u", "/home/u/.local/state"), ("x", "/home/u", "/home/u/.local/state"),
+    ("", None, f"{pwd.getpwuid(os.getuid()).pw_dir}/.local/state"),
+])  # fmt: skip
+def test_a_folder_of_the_user_is_never_the_systems(folder, home, place, monkeypatch):
+    """cron and services of systemd start without HOME."""
+    monkeypatch.setenv("XDG_STATE_HOME", folder)
+    if home:
+        monkeypatch.setenv("HOME", home)
+    else:
+        monkeypatch.delenv("HOME")
+    assert str(paths.of_user("XDG_STATE_HOME", ".local/state")) == place

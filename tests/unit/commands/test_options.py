@@ -169,6 +169,7 @@ def test_what_a_program_gets_is_left_alone():
 @pytest.mark.parametrize(("words", "what"), [
     (["list", "--site", "a:b"], "'a:b' is two names: --site a --partition b"),
     (["list", "--test", "("], "'(' is not a regular expression"),
+    (["list", "--test", "a{99999999999}"], "'a{99999999999}' is not a regular expression: the repetition"),
     (["tune", "s", "--minutes", "nan"], "'nan' is not a number above 0"),
     (["tune", "s", "--nodes", "1.5"], "'1.5' is not a whole number from 1 to 1000000"),
 ])  # fmt: skip
@@ -183,6 +184,6 @@ def test_a_wrong_value_is_one_line(words, what, capsys):
 def test_a_margin_is_in_percent_or_a_fraction(name, text, value):
     read = options.VALUES[name][1]
     assert read(text) == pytest.approx(value)
-    for wrong in ("1", "0.5", "5", "nan", "inf", "inf%", "x", "%", ""):
+    for wrong in ("1", "0.5", "5", "nan", "inf", "inf%", "x", "%", "", "-1", "-1%", "-inf"):
         with pytest.raises(argparse.ArgumentTypeError, match="is neither in percent nor a fraction"):
             read(wrong)

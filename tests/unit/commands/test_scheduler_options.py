@@ -135,12 +135,10 @@ def test_help_of_every_command_that_submits(capsys):
         assert "--scheduler-option OPTION" in capsys.readouterr().out, name
 
 
-def test_nodes_of_the_reservation_can_be_used(cluster, capsys):
+def test_nodes_of_the_reservation_can_be_used(cluster, capsys, output_of):
     """Without it a machine in maintenance has one node; a node that is broken, or outside, is none of it."""
-    assert cli.main(["nodes", "states"]) == 0
-    assert "1 of 4 nodes can be used" in capsys.readouterr().out
-    assert cli.main(["nodes", "states", "--scheduler-option=--reservation=vet"]) == 0
-    out = capsys.readouterr().out
+    assert "1 of 4 nodes can be used" in output_of(0, "nodes", "states")
+    out = output_of(0, "nodes", "states", "--scheduler-option=--reservation=vet")
     assert "2 of 3 nodes can be used" in out
     assert "n4" not in out
     assert cli.main(["nodes", "states", "--scheduler-option=--reservation=nope"]) == 2
@@ -178,10 +176,9 @@ def test_an_option_that_cannot_count(cluster, capsys):
     assert "site big has no batch system (--scheduler-option): leave it out" in capsys.readouterr().err
 
 
-def test_the_site_file_needs_no_account(cluster, capsys):
+def test_the_site_file_needs_no_account(cluster, capsys, output_of):
     before = (cluster / "sites" / "big" / "site.yaml").read_text()
-    assert cli.main(["site", "list"]) == 0
-    assert capsys.readouterr().out == "big:cpu  squeue  no stacks  --partition=main  --account=lab  --qos=fast\n"
+    assert output_of(0, "site", "list") == "big:cpu  squeue  no stacks  --partition=main  --account=lab  --qos=fast\n"
     assert cli.main(shlex.split("site init --site big --partition cpu --dry-run")) == 0
     assert "account" not in capsys.readouterr().out
     assert (cluster / "sites" / "big" / "site.yaml").read_text() == before

@@ -66,9 +66,8 @@ def test_a_site_of_another_host_stays(host, refused):
     assert refused(2, "setup", "--no-ceilings").startswith("plumb: site local is of another host than ")
 
 
-def test_ceilings_that_cannot_be_measured_do_not_end_it(host, capsys):
-    assert cli.main(["setup", "--stack", "mpich"]) == 0
-    assert "ceilings: no stack of the partition has the kernels" in capsys.readouterr().out
+def test_ceilings_that_cannot_be_measured_do_not_end_it(host, output_of):
+    assert "ceilings: no stack of the partition has the kernels" in output_of(0, "setup", "--stack", "mpich")
 
 
 def test_ceilings_are_measured_unless_they_are_there(host, monkeypatch):
@@ -80,12 +79,11 @@ def test_ceilings_are_measured_unless_they_are_there(host, monkeypatch):
     assert measured == ["default"]
 
 
-def test_without_a_compiler_nothing_is_made_and_the_packages_are_named(tmp_path, monkeypatch, capsys):
+def test_without_a_compiler_nothing_is_made_and_the_packages_are_named(tmp_path, monkeypatch, refused):
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sites.platform, "freedesktop_os_release", lambda: {"ID": "ubuntu", "ID_LIKE": "debian"})
-    assert cli.main(["setup"]) == 2
-    said = capsys.readouterr().err
+    said = refused(2, "setup")
     assert len(said.splitlines()) == 1
     assert "missing: gcc, stdio.h, make, cmake, git, pkg-config, hwloc.h, numaif.h; without them" in said
     assert said.endswith("as root: apt-get install gcc libc6-dev make cmake git pkg-config libhwloc-dev libnuma-dev\n")

@@ -39,16 +39,6 @@ def table(*parts):
     return "\n".join(["series,baseline,candidate", *(row for part in parts for row in part)]) + "\n"
 
 
-def test_one_line_a_series_and_a_closing_line(gate):
-    status, lines, err = gate(table(rows("fine"), rows("slow", 1.05, seed=1)))
-    assert status == 1
-    assert [(line["series"], line["verdict"]) for line in lines] == [("fine", "PASS"), ("slow", "FAIL")]
-    assert set(lines[0]) == {"series", "verdict", "pairs", "ratio", "interval", "detectable"}
-    assert lines[1]["interval"][0] < lines[1]["ratio"] < lines[1]["interval"][1]
-    assert "1.0 % is tolerated" in lines[1]["reason"]
-    assert err.splitlines()[-1].startswith("gate: FAIL: 1 PASS, 1 FAIL; slow: slower by")
-
-
 def test_a_fixed_text_is_no_measurement_but_few_digits_and_counts_may_repeat(gate):
     def repeated(number):
         draw = np.random.default_rng(1)
@@ -59,17 +49,6 @@ def test_a_fixed_text_is_no_measurement_but_few_digits_and_counts_may_repeat(gat
     assert line["reason"].endswith("all 90 values of the baseline are 20123.47: nothing was measured")
     for honest in ("10.0", "1000000"):
         assert "nothing was measured" not in gate(repeated(honest))[1][0].get("reason", "")
-
-
-def test_people_get_a_table_and_the_verdict_last(gate, tmp_path, capsys):
-    gate(table(rows("fine"), rows("slow", 1.05, seed=1)))
-    assert cli.main(["gate", "--pairs", str(tmp_path / "pairs.csv"), "--better", "lower"]) == 1
-    out, err = capsys.readouterr()
-    lines = out.splitlines()
-    assert (lines[0].split()[:3], err) == (["series", "verdict", "ratio"], "")
-    assert lines[-3].startswith("slow: slower by")
-    assert lines[-1].startswith("gate: FAIL: 1 PASS, 1 FAIL")
-    assert max(map(len, lines[:4])) <= 80
 
 
 def test_exit_statuses(gate):
@@ -107,20 +86,11 @@ def test_a_bad_cell_makes_its_series_invalid_and_names_the_line(gate, cell):
     assert "pairs.csv:181: the candidate is" in lines[1]["reason"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "pairs.csv:1"),
-        ("series,baseline,candidate\n", "0 series"),
-        ("series,base,candidate\na,1,2\n", "no column 'baseline'"),
-        ("series;baseline;candidate\na;1;2\n", "no column 'series'"),
-        ("series,baseline,candidate,baseline\n", "more than one column 'baseline'"),
-        ("series,baseline,candidate\na,1,2\na,1,5,2\n", "pairs.csv:3"),
-        ("series,baseline,candidate\n,1,2\n", "pairs.csv:2"),
-        (b"series,baseline,candidate\n\xff\xfe,1,2\n", "UTF-8"),
-        ('series,baseline,candidate\n"a,1,2\n', "pairs.csv:"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("series,base,candidate\na,1,2\n", "columns series,base,candidate"),
+    ("series,baseline,candidate\n", "the table has no rows"),
+    ("series,baseline,candidate\n,1,2\n", "pairs.csv:2"),
+])  # fmt: skip
 def test_what_is_no_table_is_one_line_and_never_a_pass(gate, text, said):
     status, lines, err = gate(text)
     assert (status, lines) == (3, [])
@@ -133,25 +103,11 @@ def test_a_report_inside_of_a_file_is_refused(gate, tmp_path):
     assert gate(table(rows("a")), "--output", tmp_path / "pairs.csv" / "in a file.json")[0] == 3
 
 
-def test_files(gate, tmp_path):
-    files = [tmp_path / name for name in ("out.json", "out.xml", "out.md", "out.html")]
-    hostile = rows("a|b <c>\x01 &", 1.05)
-    short = rows("short", pairs=5)
-    undecided = rows("open", 1.03, pairs=20, seed=1, noise=0.2)
-    options = [word for file in files for word in ("--output", file)]
-    _, lines, _ = gate(table(rows("fine", seed=2), hostile, short, undecided), *options)
-    document = json.loads(files[0].read_text())
-    assert document["series"] == lines
-    assert document["verdict"] == "INVALID"
-    suite = ElementTree.fromstring(files[1].read_text())  # noqa: S314 - our own
-    assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == dict(
-        tests="4", failures="1", errors="1", skipped="1"
-    )
-    text = files[2].read_text()
-    assert text.startswith("**INVALID**")
-    assert r"a\|b &lt;c>" in text
-    assert text.index("short") < text.index("a\\|b") < text.index("open") < text.index("fine")
-    assert '"head":[{' in files[3].read_text()  # no "false" where there are no facts
+def test_names_of_series_are_escaped_in_files(gate, tmp_path):
+    gate(table(rows("a|b <c>\x01 &")), "--output", tmp_path / "out.xml", "--output", tmp_path / "out.md")
+    suite = ElementTree.fromstring((tmp_path / "out.xml").read_text())  # noqa: S314 - our own
+    assert suite.get("tests") == "1"
+    assert r"a\|b &lt;c>" in (tmp_path / "out.md").read_text()
 
 
 def two_records(ratio=1.0):
@@ -184,21 +140,18 @@ def in_turn(first, second):
         launch["order"] = position
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda first, second: second.update(verified=False, reasons=["launch 3: rank 0 elsewhere"]),
-        lambda first, second: first["launches"][80].update(verified=False),
-        lambda first, second: first.update(session="another"),
-        in_turn,
-        lambda first, second: first["launches"].pop(),
-        lambda first, second: first["launches"][5].update(measurements=[]),
-        lambda first, second: first["launches"][5]["measurements"][0].update(unit="us"),
-        lambda first, second: first.update(verdict="invalid", reasons=["above the physical limit"]),
-        lambda first, second: first.update(state="interrupted"),
-        lambda first, second: second.update(id=first["id"]),
-    ],
-)
+@pytest.mark.parametrize("spoil", [
+    lambda first, second: second.update(verified=False, reasons=["launch 3: rank 0 elsewhere"]),
+    lambda first, second: first["launches"][80].update(verified=False),
+    lambda first, second: first.update(session="another"),
+    in_turn,
+    lambda first, second: first["launches"].pop(),
+    lambda first, second: first["launches"][5].update(measurements=[]),
+    lambda first, second: first["launches"][5]["measurements"][0].update(unit="us"),
+    lambda first, second: first.update(verdict="invalid", reasons=["above the physical limit"]),
+    lambda first, second: first.update(state="interrupted"),
+    lambda first, second: second.update(id=first["id"]),
+])  # fmt: skip
 def test_records_that_prove_nothing_are_invalid(spoil):
     first, second = two_records()
     assert decide(pairs_of(first, second), PairedRule())[0].state == "PASS"
@@ -209,10 +162,9 @@ def test_records_that_prove_nothing_are_invalid(spoil):
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_any_other_number_of_records_is_an_error(tmp_path, count, capsys):
+def test_any_other_number_of_records_is_an_error(tmp_path, count, refused):
     file = session(tmp_path, (two_records() * 2)[:count])
-    assert cli.main(["gate", str(file)]) == 3
-    assert f"{count} records" in capsys.readouterr().err
+    assert f"{count} records" in refused(3, "gate", str(file))
 
 
 def test_a_gain_is_said_where_it_is_asked_for(gate):

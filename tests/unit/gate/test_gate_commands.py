@@ -74,7 +74,9 @@ def test_the_time_is_the_figure_where_none_is_named(gate):
     assert (status, document["series"][0]["series"]) == (0, "new: time")
 
 
-def test_without_a_witness_there_is_no_proof_of_placement_and_the_verdict_says_so(gate, tmp_path, monkeypatch, capsys):
+def test_without_a_witness_there_is_no_proof_of_placement_and_the_verdict_says_so(
+    gate, tmp_path, monkeypatch, output_of
+):
     monkeypatch.setattr(processes, "read", lambda folder: ([], []))
     _, document, _ = gate(*both("./old 200", "./new 180"), *FIGURE, "--output", "g.html", "--output", "g.md")
     note = f"without proof of placement: {commands.NO_WITNESS}"
@@ -82,8 +84,7 @@ def test_without_a_witness_there_is_no_proof_of_placement_and_the_verdict_says_s
     assert all("without proof of placement" in (tmp_path / name).read_text() for name in ("g.html", "g.md"))
     assert cli.main(["gate", "work/records.jsonl"]) == 1
     shutil.rmtree("work")
-    assert cli.main(["gate", *both("./old 200", "./new 199"), *FIGURE]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith(f"; {note}")
+    assert output_of(0, "gate", *both("./old 200", "./new 199"), *FIGURE).splitlines()[-1].endswith(f"; {note}")
 
 
 def test_a_command_that_fails_is_invalid_with_its_status_and_last_words(gate):
@@ -103,28 +104,25 @@ def test_it_goes_on_and_a_program_that_was_built_anew_does_not(gate, tmp_path):
     assert "the benchmark of new on command is another one now" in gate("--resume", "work")[2]
 
 
-@pytest.mark.parametrize(
-    ("words", "fault"),
-    [
-        (both("./old", "./gone"), "there is no program ./gone"),
-        (both("./old", "'./new"), "No closing quotation"),
-        (both("./old | grep x", "./new"), "no shell reads '|', it would be an argument"),
-        (both("./old", "./new 2>&1"), "write command:\"sh -c './new 2>&1'\", or quote it"),
-        (both("./old", "./new 10; ./old"), "no shell reads ';'"),
-        (both("./old", "./new $HOME/x"), "no shell reads '$HOME'"),
-        (both('./old "${HOME}"', "./new"), "no shell reads '${HOME}'"),
-        (both("./old `date`", "./new"), "no shell reads '`'"),
-        (("--baseline", "./old", "--candidate", "command:./new"), "'./old' is no command"),
-        (("--baseline", "./old", "--candidate", "./new"), "command:./old compares programs"),
-        (("--baseline", "./old -n 1", "--candidate", "./new"), "command:'./old -n 1' compares programs"),
-        (both("", "./new"), "'command:' is no command"),
-        (("--baseline", "mpich", "--candidate", "command:./new"), "'mpich' is no command"),
-        ((*both("./old", "./new"), "--stack", "mpich"), "--stack means nothing for two commands"),
-        ((*both("./old", "./new"), *FIGURE[:2]), "--figure without a direction"),
-        ((*both("./old", "./new"), "--figure", "rate", "--better", "lower"), "it has no group"),
-        ((*both("./old", "./new"), "--unit", "s"), "--unit goes with --figure"),
-    ],
-)
+@pytest.mark.parametrize(("words", "fault"), [
+    (both("./old", "./gone"), "there is no program ./gone"),
+    (both("./old", "'./new"), "No closing quotation"),
+    (both("./old | grep x", "./new"), "no shell reads '|', it would be an argument"),
+    (both("./old", "./new 2>&1"), "write command:\"sh -c './new 2>&1'\", or quote it"),
+    (both("./old", "./new 10; ./old"), "no shell reads ';'"),
+    (both("./old", "./new $HOME/x"), "no shell reads '$HOME'"),
+    (both('./old "${HOME}"', "./new"), "no shell reads '${HOME}'"),
+    (both("./old `date`", "./new"), "no shell reads '`'"),
+    (("--baseline", "./old", "--candidate", "command:./new"), "'./old' is no command"),
+    (("--baseline", "./old", "--candidate", "./new"), "command:./old compares programs"),
+    (("--baseline", "./old -n 1", "--candidate", "./new"), "command:'./old -n 1' compares programs"),
+    (both("", "./new"), "'command:' is no command"),
+    (("--baseline", "mpich", "--candidate", "command:./new"), "'mpich' is no command"),
+    ((*both("./old", "./new"), "--stack", "mpich"), "--stack means nothing for two commands"),
+    ((*both("./old", "./new"), *FIGURE[:2]), "--figure without a direction"),
+    ((*both("./old", "./new"), "--figure", "rate", "--better", "lower"), "it has no group"),
+    ((*both("./old", "./new"), "--unit", "s"), "--unit goes with --figure"),
+])  # fmt: skip
 def test_what_cannot_be_measured_is_one_line(gate, words, fault):
     status, document, shown = gate(*words)
     assert (status, document) == (3, {})

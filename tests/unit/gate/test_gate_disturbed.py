@@ -118,13 +118,10 @@ def test_as_much_as_chance_gives_changes_nothing(flags):
     assert verdict(flags, 1.3).state == "FAIL"
 
 
-@pytest.mark.parametrize(
-    ("counting", "restless", "alone", "stops"),
-    [
-        *((13, 13, (0, 0), True), (13, 12, (0, 0), False), (19, 17, (0, 0), True), (90, 46, (0, 0), False)),
-        *((13, 0, (0, 11), True), (13, 0, (11, 0), True), (13, 0, (0, 10), False)),
-    ],
-)
+@pytest.mark.parametrize(("counting", "restless", "alone", "stops"), [
+    *((13, 13, (0, 0), True), (13, 12, (0, 0), False), (19, 17, (0, 0), True), (90, 46, (0, 0), False)),
+    *((13, 0, (0, 11), True), (13, 0, (11, 0), True), (13, 0, (0, 10), False)),
+])  # fmt: skip
 def test_the_gate_stops_where_more_pairs_would_hardly_remove_the_doubt(counting, restless, alone, stops):
     found = disturbed.Disturbed(counting, alone, alone, counting, restless)
     assert (found.lasting() is not None) is stops

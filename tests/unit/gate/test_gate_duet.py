@@ -124,14 +124,11 @@ def test_the_slowdown_beside_the_other_side_is_bounded():
     assert slowing.slowing([[launch(1.0)], [launch(1.0)]], TRIAD) == slowing.Slowing()
 
 
-@pytest.mark.parametrize(
-    "unknown",
-    [
-        rounds(6, (1.0, 1.0), 1.0),
-        rounds(13, (1.0, 1.0), None),
-        rounds(13, (1.0, 1.0), 1.0, causes=["other processes kept 0.9 CPUs busy on x"]),
-    ],
-)
+@pytest.mark.parametrize("unknown", [
+    rounds(6, (1.0, 1.0), 1.0),
+    rounds(13, (1.0, 1.0), None),
+    rounds(13, (1.0, 1.0), 1.0, causes=["other processes kept 0.9 CPUs busy on x"]),
+])  # fmt: skip
 def test_it_is_unknown_without_enough_launches_that_were_alone(unknown):
     assert slowing.slowing([unknown, rounds(13, (1.0, 1.0), 1.0)], TRIAD).high == slowing.UNKNOWN
 
@@ -222,7 +219,7 @@ def test_a_part_is_proven_in_its_half_and_at_the_time_of_the_other():
     unseen = launch(1.0)
     duet.prove(unseen, (0,), None)
     assert unseen.reasons[0].startswith("no witness shows when and where it ran")
-    assert other.reasons[0] == "a thread could run on CPUs 1, its half is 0"
+    assert other.reasons[0] == "a thread could run on CPUs 1, its part is 0"
 
 
 def test_the_first_rounds_choose_the_order_that_needs_less_time():
@@ -243,28 +240,22 @@ def test_the_first_rounds_choose_the_order_that_needs_less_time():
     assert trial(0.2, 0.003, slowed=1.5)[0] == "turns"
 
 
-@pytest.mark.parametrize(
-    ("topology", "first", "second"),
-    [
-        ("package:2 l3:2 core:4 pu:2", range(16), range(16, 32)),
-        ("package:1 l3:3 core:4 pu:1", range(6), range(6, 12)),
-        ("core:2 pu:1", range(1), range(1, 2)),
-    ],
-)
+@pytest.mark.parametrize(("topology", "first", "second"), [
+    ("package:2 l3:2 core:4 pu:2", range(16), range(16, 32)),
+    ("package:1 l3:3 core:4 pu:1", range(6), range(6, 12)),
+    ("core:2 pu:1", range(1), range(1, 2)),
+])  # fmt: skip
 def test_halves_are_mirror_images_that_share_as_little_as_can_be(topology, first, second):
     here = machine.load(topology)
     assert machine.halves(here, here.cpus) == (tuple(first), tuple(second))
 
 
-@pytest.mark.parametrize(
-    ("topology", "usable", "why"),
-    [
-        ("core:3 pu:2", range(6), "it has 3 cores to use"),
-        ("core:1 pu:2", range(2), "it has 1 core to use"),
-        ("core:4 pu:2", (0, 1, 2, 3, 4, 6), "the cores, or what they share, are of several kinds"),
-        ("package:2 l3:1 core:4 pu:1", (0, 1, 2, 3, 4, 5), "are of several kinds"),
-    ],
-)
+@pytest.mark.parametrize(("topology", "usable", "why"), [
+    ("core:3 pu:2", range(6), "it has 3 cores to use"),
+    ("core:1 pu:2", range(2), "it has 1 core to use"),
+    ("core:4 pu:2", (0, 1, 2, 3, 4, 6), "the cores, or what they share, are of several kinds"),
+    ("package:2 l3:1 core:4 pu:1", (0, 1, 2, 3, 4, 5), "are of several kinds"),
+])  # fmt: skip
 def test_a_machine_without_twins_is_refused_with_the_reason(topology, usable, why):
     with pytest.raises(PlumbError, match=why):
         machine.halves(machine.load(topology), usable)

@@ -371,20 +371,17 @@ def another_value(text):
     return text.replace('"wall_s":1.0', '"wall_s":2.0', 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "spoil"),
-    [
-        ("work/state.json", lambda text: "{"),
-        ("work/state.json", None),
-        ("work/pairs/0.jsonl", lambda text: text[:-30]),
-        ("work/pairs/0.jsonl", lambda text: text.splitlines()[0] + "\n"),
-        ("work/pairs/0.jsonl", fewer_launches),
-        ("work/pairs/0.jsonl", another_value),
-        ("work/pairs/0.jsonl", lambda text: re.sub(r',"seal":"[0-9a-f]+"', "", text)),
-        ("work/pairs/0.jsonl", None),
-        ("results/local/20260101T000000Z-n-work.jsonl", another_value),
-    ],
-)
+@pytest.mark.parametrize(("name", "spoil"), [
+    ("work/state.json", lambda text: "{"),
+    ("work/state.json", None),
+    ("work/pairs/0.jsonl", lambda text: text[:-30]),
+    ("work/pairs/0.jsonl", lambda text: text.splitlines()[0] + "\n"),
+    ("work/pairs/0.jsonl", fewer_launches),
+    ("work/pairs/0.jsonl", another_value),
+    ("work/pairs/0.jsonl", lambda text: re.sub(r',"seal":"[0-9a-f]+"', "", text)),
+    ("work/pairs/0.jsonl", None),
+    ("results/local/20260101T000000Z-n-work.jsonl", another_value),
+])  # fmt: skip
 def test_resume_refuses_a_damaged_folder_and_leaves_the_results(gate, tmp_path, name, spoil):
     with pytest.raises(Interrupted):
         gate(stop=(9, Interrupted(signal.SIGINT)))
@@ -660,16 +657,13 @@ def test_margins_are_refused_when_a_gate_goes_on(gate, command_line, tmp_path, c
 BROKEN = {"verified": False, "reasons": ["wrong answer: 3, 4 expected"]}
 
 
-@pytest.mark.parametrize(
-    ("bench", "status"),
-    [
-        ({"noise": 0.002}, 0),
-        ({"noise": 0.002, "ratio": 1.1}, 1),
-        ({"noise": 0.2, "ratio": 1.03}, 125),
-        ({"spoil": {(0, 1, 3): BROKEN}}, 125),
-        ({"spoil": {(0, 0, 3): BROKEN}}, 128),
-    ],
-)
+@pytest.mark.parametrize(("bench", "status"), [
+    ({"noise": 0.002}, 0),
+    ({"noise": 0.002, "ratio": 1.1}, 1),
+    ({"noise": 0.2, "ratio": 1.03}, 125),
+    ({"spoil": {(0, 1, 3): BROKEN}}, 125),
+    ({"spoil": {(0, 0, 3): BROKEN}}, 128),
+])  # fmt: skip
 def test_git_bisect_run_is_told_what_to_skip(command_line, tmp_path, monkeypatch, bench, status):
     """git calls a commit bad for any other status from 1 to 127, and ends at 128."""
     monkeypatch.setattr(live, "GateBench", lambda begun, folder: FakeBench(begun, folder, **bench))

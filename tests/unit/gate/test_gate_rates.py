@@ -180,14 +180,11 @@ def test_printed_values_are_simulated_as_the_gate_judges_them(count):
         assert decide([pairs], PairedRule())[0].state == names[state[n]]
 
 
-@pytest.mark.parametrize(
-    ("state", "parts"),
-    [
-        (paired.PASS, {2197: -27, 2349: -19, 2436: -19}),
-        (paired.FAIL, {1557: 13, 2375: -13}),
-        (paired.GAIN, {878: 27, 1428: 38, 1970: 50}),
-    ],
-)
+@pytest.mark.parametrize(("state", "parts"), [
+    (paired.PASS, {2197: -27, 2349: -19, 2436: -19}),
+    (paired.FAIL, {1557: 13, 2375: -13}),
+    (paired.GAIN, {878: 27, 1428: 38, 1970: 50}),
+])  # fmt: skip
 def test_a_part_seldom_contradicts_a_steady_series(state, parts):
     """Of 3000 at the margins themselves, where chance is likeliest: rows, and the first or last pairs that do."""
     every = simulate.contradictions(state, simulate.AT_MARGINS[state], 3000, SEED)
@@ -218,18 +215,15 @@ SLOWER = simulate.Rate("3 %", 0.05, 1000, 995, 5, 33.0, 65.0)
 FASTER = simulate.Rate("noisy", -0.2, 1000, 0, 5, 14.0, 19.0, gained=995)
 
 
-@pytest.mark.parametrize(
-    ("rate", "changes", "broken"),
-    [
-        (EQUAL, {"failed": 1}, "1 FAIL, 0 GAIN"),
-        (EQUAL, {"gained": 1}, "0 FAIL, 1 GAIN"),
-        (EQUAL, {"mean_pairs": 17.0}, "17.0 pairs on average"),
-        (SLOWER, {"model": "quiet", "failed": 980}, "980 FAIL"),
-        (SLOWER, {"mean_pairs": 36.0}, "36.0 pairs on average"),
-        (SLOWER, {"model": "6 %"}, "hardly any is open"),
-        (FASTER, {"gained": 960}, "960 GAIN"),
-    ],
-)
+@pytest.mark.parametrize(("rate", "changes", "broken"), [
+    (EQUAL, {"failed": 1}, "1 FAIL, 0 GAIN"),
+    (EQUAL, {"gained": 1}, "0 FAIL, 1 GAIN"),
+    (EQUAL, {"mean_pairs": 17.0}, "17.0 pairs on average"),
+    (SLOWER, {"model": "quiet", "failed": 980}, "980 FAIL"),
+    (SLOWER, {"mean_pairs": 36.0}, "36.0 pairs on average"),
+    (SLOWER, {"model": "6 %"}, "hardly any is open"),
+    (FASTER, {"gained": 960}, "960 GAIN"),
+])  # fmt: skip
 def test_what_a_live_gate_promises(rate, changes, broken):
     promises = Promises()
     simulate.keep_live([rate], promises)

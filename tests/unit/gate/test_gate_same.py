@@ -88,19 +88,16 @@ def test_what_no_launch_reads_does_not_count(both):
     assert both("cat c.txt; ls d", files) == (True, [])
 
 
-@pytest.mark.parametrize(
-    ("program", "files", "name"),
-    [
-        ("cat c.txt", {"c.txt": ("a", "b")}, "c.txt"),
-        ('name=c; sh -c "cat $name.txt"', {"c.txt": ("a", "b")}, "c.txt"),
-        (". ./helper.sh", {"helper.sh": ("true", "true #")}, "helper.sh"),
-        ("test -e FAST || true", {"FAST": (None, "")}, "FAST"),
-        ("ls d", {"d/more": (None, "")}, "d"),
-        ("cat /proc/self/cwd/c.txt", {"c.txt": ("a", "b")}, "c.txt"),
-        ("cat //proc/self/cwd/c.txt", {"c.txt": ("a", "b")}, "c.txt"),
-        ("exec ./next", {"next": ("#!./loads\n", "#!./loads\n"), "loads": ("#!/bin/sh\n", "#!/bin/sh\n#")}, "loads"),
-    ],
-)
+@pytest.mark.parametrize(("program", "files", "name"), [
+    ("cat c.txt", {"c.txt": ("a", "b")}, "c.txt"),
+    ('name=c; sh -c "cat $name.txt"', {"c.txt": ("a", "b")}, "c.txt"),
+    (". ./helper.sh", {"helper.sh": ("true", "true #")}, "helper.sh"),
+    ("test -e FAST || true", {"FAST": (None, "")}, "FAST"),
+    ("ls d", {"d/more": (None, "")}, "d"),
+    ("cat /proc/self/cwd/c.txt", {"c.txt": ("a", "b")}, "c.txt"),
+    ("cat //proc/self/cwd/c.txt", {"c.txt": ("a", "b")}, "c.txt"),
+    ("exec ./next", {"next": ("#!./loads\n", "#!./loads\n"), "loads": ("#!/bin/sh\n", "#!/bin/sh\n#")}, "loads"),
+])  # fmt: skip
 def test_another_file_that_a_launch_looks_at_is_another_program(both, program, files, name):
     is_same, (note,) = both(program, files)
     assert not is_same

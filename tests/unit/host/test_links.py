@@ -40,16 +40,13 @@ def test_a_link_at_its_best(tmp_path):
     assert provenance.collect(root)["pci_links"] == {"0000:01:00.0": "PCIe 16 GT/s x16"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "now", "shown", "fault"),
-    [
-        (GPU, ("16.0 GT/s PCIe", "8"), "PCIe 16 GT/s x8 of 16 GT/s x16", True),
-        (GPU, ("2.5 GT/s PCIe", "16"), "PCIe 2.5 GT/s x16 of 16 GT/s x16 (low at idle)", False),
-        (GPU, ("2.5 GT/s PCIe", "8"), "PCIe 2.5 GT/s x8 of 16 GT/s x16", True),
-        (NIC, ("8.0 GT/s PCIe", "16"), "PCIe 8 GT/s x16 of 16 GT/s x16", True),
-        (NVME, ("8 GT/s", "16"), "PCIe 8 GT/s x16 of 16 GT/s x16", True),
-    ],
-)
+@pytest.mark.parametrize(("kind", "now", "shown", "fault"), [
+    (GPU, ("16.0 GT/s PCIe", "8"), "PCIe 16 GT/s x8 of 16 GT/s x16", True),
+    (GPU, ("2.5 GT/s PCIe", "16"), "PCIe 2.5 GT/s x16 of 16 GT/s x16 (low at idle)", False),
+    (GPU, ("2.5 GT/s PCIe", "8"), "PCIe 2.5 GT/s x8 of 16 GT/s x16", True),
+    (NIC, ("8.0 GT/s PCIe", "16"), "PCIe 8 GT/s x16 of 16 GT/s x16", True),
+    (NVME, ("8 GT/s", "16"), "PCIe 8 GT/s x16 of 16 GT/s x16", True),
+])  # fmt: skip
 def test_a_link_that_trained_down(tmp_path, kind, now, shown, fault):
     link = (*now, *FULL[2:])
     root = host(tmp_path, [("0000:00:01.0", BRIDGE, link), ("0000:01:00.0", kind, link)])
@@ -84,16 +81,13 @@ def test_a_fault_counts_before_a_slow_link(tmp_path):
     assert str(found) == "PCIe 16 GT/s x8 of 16 GT/s x16"
 
 
-@pytest.mark.parametrize(
-    ("kind", "link"),
-    [
-        (SOUND, FULL),
-        (NIC, None),
-        (NIC, ("Unknown", "255", "Unknown", "255")),
-        (NIC, ("Unknown speed", "0", "16.0 GT/s PCIe", "16")),
-        (NIC, ("16.0 GT/s PCIe", "", "16.0 GT/s PCIe", "16")),
-    ],
-)
+@pytest.mark.parametrize(("kind", "link"), [
+    (SOUND, FULL),
+    (NIC, None),
+    (NIC, ("Unknown", "255", "Unknown", "255")),
+    (NIC, ("Unknown speed", "0", "16.0 GT/s PCIe", "16")),
+    (NIC, ("16.0 GT/s PCIe", "", "16.0 GT/s PCIe", "16")),
+])  # fmt: skip
 def test_what_is_not_told_is_absent(tmp_path, kind, link):
     root = host(tmp_path, [("0000:00:03.0", kind, link)])
     assert devices.pci_links(root) == {}

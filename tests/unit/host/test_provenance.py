@@ -55,16 +55,13 @@ OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Rel
 CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 2023\nGCC version:  gcc 12\n"
 
 
-@pytest.mark.parametrize(
-    ("files", "driver"),
-    [
-        ({"sys/module/nvidia/version": "580.159.04\n", "proc/driver/nvidia/version": OPEN}, "nvidia 580.159.04"),
-        ({"sys/module/amdgpu/version": "6.10.5\n"}, "amdgpu 6.10.5"),
-        ({"proc/driver/nvidia/version": OPEN}, "nvidia 570.124.06"),
-        ({"proc/driver/nvidia/version": CLOSED}, "nvidia 535.129.03"),
-        ({"proc/driver/nvidia/version": "something else\n"}, None),
-    ],
-)
+@pytest.mark.parametrize(("files", "driver"), [
+    ({"sys/module/nvidia/version": "580.159.04\n", "proc/driver/nvidia/version": OPEN}, "nvidia 580.159.04"),
+    ({"sys/module/amdgpu/version": "6.10.5\n"}, "amdgpu 6.10.5"),
+    ({"proc/driver/nvidia/version": OPEN}, "nvidia 570.124.06"),
+    ({"proc/driver/nvidia/version": CLOSED}, "nvidia 535.129.03"),
+    ({"proc/driver/nvidia/version": "something else\n"}, None),
+])  # fmt: skip
 def test_the_driver_of_gpus_begins_a_series(tmp_path, files, driver):
     without = provenance.collect(tree(tmp_path / "without", {"proc/loadavg": "0 0 0 1/1 1\n"}))
     host = provenance.collect(tree(tmp_path / "with", {**files, "proc/loadavg": "0 0 0 1/1 1\n"}))
@@ -89,23 +86,20 @@ def test_a_record_has_the_facts_of_the_document_of_its_host(tmp_path):
     assert "perf_event_paranoid" not in host
 
 
-@pytest.mark.parametrize(
-    ("files", "quota", "limit"),
-    [
-        ({"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/job/cpu.max": "150000 100000\n"}, 1.5, None),
-        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "1000000\n"}, None, 1000000),
-        (
-            {
-                "proc/self/cgroup": "1:cpu:/job\n",
-                "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "50000\n",
-                "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n",
-            },
-            0.5,
-            None,
-        ),
-        ({"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/job/cpu.max": "max 100000\n"}, None, None),
-    ],
-)
+@pytest.mark.parametrize(("files", "quota", "limit"), [
+    ({"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/job/cpu.max": "150000 100000\n"}, 1.5, None),
+    ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "1000000\n"}, None, 1000000),
+    (
+        {
+            "proc/self/cgroup": "1:cpu:/job\n",
+            "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "50000\n",
+            "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n",
+        },
+        0.5,
+        None,
+    ),
+    ({"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/job/cpu.max": "max 100000\n"}, None, None),
+])  # fmt: skip
 def test_cgroup_limits_of_both_versions(tmp_path, files, quota, limit):
     found = Reader(tree(tmp_path, files)).cgroup()
     assert (found["cpu_quota"], found["memory_limit_bytes"]) == (quota, limit)
@@ -129,21 +123,18 @@ def test_a_good_host_has_nothing_to_mend():
     assert [name for name, finding in findings().items() if finding.bad and name not in own] == []
 
 
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"governor": "powersave"}, "frequency governor"),
-        ({"turbo": True}, "turbo"),
-        ({"thp": "never"}, "transparent huge pages"),
-        ({"numa_balancing": True}, "automatic NUMA balancing"),
-        ({"load": [500.0, 0.0, 0.0]}, "load"),
-        ({"memlock_bytes": 8 << 20}, "locked memory"),
-        ({"shm_bytes": 64 << 10}, "shared memory (/dev/shm)"),
-        ({"clocksource": "hpet"}, "clock source"),
-        ({"cgroup": {"cpu_quota": 1.5, "memory_limit_bytes": None}}, "CPU quota of the cgroup"),
-        ({"cgroup": {"cpu_quota": None, "memory_limit_bytes": 1 << 30}}, "memory limit of the cgroup"),
-    ],
-)
+@pytest.mark.parametrize(("change", "name"), [
+    ({"governor": "powersave"}, "frequency governor"),
+    ({"turbo": True}, "turbo"),
+    ({"thp": "never"}, "transparent huge pages"),
+    ({"numa_balancing": True}, "automatic NUMA balancing"),
+    ({"load": [500.0, 0.0, 0.0]}, "load"),
+    ({"memlock_bytes": 8 << 20}, "locked memory"),
+    ({"shm_bytes": 64 << 10}, "shared memory (/dev/shm)"),
+    ({"clocksource": "hpet"}, "clock source"),
+    ({"cgroup": {"cpu_quota": 1.5, "memory_limit_bytes": None}}, "CPU quota of the cgroup"),
+    ({"cgroup": {"cpu_quota": None, "memory_limit_bytes": 1 << 30}}, "memory limit of the cgroup"),
+])  # fmt: skip
 def test_every_fault_is_found_with_effect_and_cure(change, name):
     finding = findings(**change)[name]
     assert finding.bad is True

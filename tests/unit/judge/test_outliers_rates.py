@@ -71,47 +71,43 @@ def test_healthy_links_are_not_reported(model):
     assert " ".join(verdict(decided) for (decided,) in clusters) == LINKS[model]
 
 
-@pytest.mark.parametrize(
-    ("fault", "reports"),
-    [
-        (
-            simulated.Fault("node", "nodes", "1 %", 16, 5, {(3,): 0.05}),
-            ["F4.1: n003 1.048", "F5.5: n003 1.064", "F4.8: n003 1.048", "F4.0: n003 1.051"],
-        ),
-        (
-            simulated.Fault("nodes", "nodes", "1 %", 32, 5, {(3,): 0.05, (9,): 0.05, (30,): 0.05}),
-            [
-                "F4.8: n003 1.051, n030 1.046, n009 1.046",
-                "F5.0: n009 1.049, n030 1.041, n003 1.039",
-                "F4.5: n009 1.055, n030 1.055, n003 1.036",
-                "F4.9: n030 1.055, n009 1.051, n003 1.051",
-            ],
-        ),
-        (
-            simulated.Fault("link", "matrix", "2 %", 8, 5, {(2, 5): 0.10}),
-            [
-                "F4.9/7.6: n02 – n05 1.093",
-                "F6.2/7.8: n02 – n05 1.099",
-                "F5.5/6.6: n02 – n05 1.102",
-                "F9.6/9.5: n02 – n05 1.100",
-            ],
-        ),
-        (
-            simulated.Fault("node", "matrix", "1 %", 16, 3, {(3,): 0.05}),
-            ["F4.5/7.0: n03 1.045", "F3.5/7.2: n03 1.050", "F4.0/6.4: n03 1.047", "F2.8/6.3: n03 1.049"],
-        ),
-        (
-            simulated.Fault("both", "matrix", "1 %", 16, 3, {(3,): 0.05, (6, 9): 0.20}),
-            [
-                "F4.8/7.4: n03 1.050, n06 – n09 1.210",
-                "F3.2/6.7: n03 1.047, n06 – n09 1.190",
-                "F4.1/7.6: n03 1.061, n06 – n09 1.177",
-                "F3.2/6.7: n03 1.042, n06 – n09 1.200",
-            ],
-        ),
-    ],
-    ids=lambda value: f"{value.what}-{value.kind}" if isinstance(value, simulated.Fault) else None,
-)
+@pytest.mark.parametrize(("fault", "reports"), [
+    (
+        simulated.Fault("node", "nodes", "1 %", 16, 5, {(3,): 0.05}),
+        ["F4.1: n003 1.048", "F5.5: n003 1.064", "F4.8: n003 1.048", "F4.0: n003 1.051"],
+    ),
+    (
+        simulated.Fault("nodes", "nodes", "1 %", 32, 5, {(3,): 0.05, (9,): 0.05, (30,): 0.05}),
+        [
+            "F4.8: n003 1.051, n030 1.046, n009 1.046",
+            "F5.0: n009 1.049, n030 1.041, n003 1.039",
+            "F4.5: n009 1.055, n030 1.055, n003 1.036",
+            "F4.9: n030 1.055, n009 1.051, n003 1.051",
+        ],
+    ),
+    (
+        simulated.Fault("link", "matrix", "2 %", 8, 5, {(2, 5): 0.10}),
+        [
+            "F4.9/7.6: n02 – n05 1.093",
+            "F6.2/7.8: n02 – n05 1.099",
+            "F5.5/6.6: n02 – n05 1.102",
+            "F9.6/9.5: n02 – n05 1.100",
+        ],
+    ),
+    (
+        simulated.Fault("node", "matrix", "1 %", 16, 3, {(3,): 0.05}),
+        ["F4.5/7.0: n03 1.045", "F3.5/7.2: n03 1.050", "F4.0/6.4: n03 1.047", "F2.8/6.3: n03 1.049"],
+    ),
+    (
+        simulated.Fault("both", "matrix", "1 %", 16, 3, {(3,): 0.05, (6, 9): 0.20}),
+        [
+            "F4.8/7.4: n03 1.050, n06 – n09 1.210",
+            "F3.2/6.7: n03 1.047, n06 – n09 1.190",
+            "F4.1/7.6: n03 1.061, n06 – n09 1.177",
+            "F3.2/6.7: n03 1.042, n06 – n09 1.200",
+        ],
+    ),
+], ids=lambda value: f"{value.what}-{value.kind}" if isinstance(value, simulated.Fault) else None)  # fmt: skip
 def test_what_is_slow_is_reported_and_nothing_else(fault, reports):
     noise = draw(fault.what)
     clusters = [decide([simulated.cluster(fault, noise)], Margins()) for _ in reports]

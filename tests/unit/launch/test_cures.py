@@ -38,17 +38,14 @@ def run(seen: list, binds: str, status: str = "ok") -> SimpleNamespace:
     return SimpleNamespace(seen=seen, job=job, ended=SimpleNamespace(status=status), changed=[], of_build=({}, {}))
 
 
-@pytest.mark.parametrize(
-    ("threads", "binds", "cure"),
-    [
-        ([([0, 1], 1.0), ([0, 1], 0.001)], "threads", "write threads: 1 in plumb.yaml, as one thread"),
-        ([([0, 1], 0.15), ([0, 1], 0.014)], "threads", "write threads: 1 in plumb.yaml, as one thread"),
-        ([([0, 1], 1.0), ([0, 1], 1.0)], "threads", "write binds: ranks in plumb.yaml if these"),
-        ([([1], 1.0), ([1], 1.0)], "threads", "if the program binds its threads, write binds: itself"),
-        ([([0, 1], 1.0), ([0, 1], 1.0)], "itself", "write the placement in plumb.yaml that the program"),
-        ([([0, 2], 1.0), ([1], 1.0)], "ranks", "if the program binds its threads, write binds: itself"),
-    ],
-)
+@pytest.mark.parametrize(("threads", "binds", "cure"), [
+    ([([0, 1], 1.0), ([0, 1], 0.001)], "threads", "write threads: 1 in plumb.yaml, as one thread"),
+    ([([0, 1], 0.15), ([0, 1], 0.014)], "threads", "write threads: 1 in plumb.yaml, as one thread"),
+    ([([0, 1], 1.0), ([0, 1], 1.0)], "threads", "write binds: ranks in plumb.yaml if these"),
+    ([([1], 1.0), ([1], 1.0)], "threads", "if the program binds its threads, write binds: itself"),
+    ([([0, 1], 1.0), ([0, 1], 1.0)], "itself", "write the placement in plumb.yaml that the program"),
+    ([([0, 2], 1.0), ([1], 1.0)], "ranks", "if the program binds its threads, write binds: itself"),
+])  # fmt: skip
 def test_the_cure_is_chosen_by_the_threads_that_worked_and_said_once(threads, binds, cure):
     found = said(*threads, binds=binds)
     assert cure in found[0]
@@ -63,15 +60,12 @@ def test_reasons_without_a_cure_and_launches_that_failed_stay_as_they_are():
     assert second.startswith(f"{reasons[1]}; the launch ended well, so the ranks are linked statically, or")
 
 
-@pytest.mark.parametrize(
-    ("changed", "program", "cure"),
-    [
-        ("case/U", "/b/heat", "write copy: [case] in plumb.yaml: each launch gets files of its own"),
-        ("heat.plan", "/b/heat", "write copy: [heat] in plumb.yaml: each launch gets files of its own"),
-        ("state/log", "/b/state/heat", "let the program write in the folder where it runs"),
-        ("heat.log", "/usr/bin/python", "let the program write in the folder where it runs"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "program", "cure"), [
+    ("case/U", "/b/heat", "write copy: [case] in plumb.yaml: each launch gets files of its own"),
+    ("heat.plan", "/b/heat", "write copy: [heat] in plumb.yaml: each launch gets files of its own"),
+    ("state/log", "/b/state/heat", "let the program write in the folder where it runs"),
+    ("heat.log", "/usr/bin/python", "let the program write in the folder where it runs"),
+])  # fmt: skip
 def test_whoever_changes_the_build_is_told_what_to_copy(changed, program, cure):
     ran = run([], "threads")
     ran.of_build = ({"earlier": "gone"}, {changed: "new"})

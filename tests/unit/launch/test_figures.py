@@ -63,21 +63,18 @@ def test_one_unverified_launch_makes_the_record_invalid(host):
 LATENCY = [{"name": "time_8B", "metric": "latency", "where": {"bytes": 8}}]
 
 
-@pytest.mark.parametrize(
-    ("item", "facts", "reason"),
-    [
-        (fresh(launches=[]), {}, "no launch finished"),
-        (fresh(LATENCY), {}, "time_8B is absent: no latency at bytes=8"),
-        (fresh(launches=[launch(0, math.inf)]), {}, ""),
-        (fresh(launches=[launch(0, -1.0)]), {}, ""),
-        (fresh(launches=[launch(0, math.nan)]), {}, ""),
-        (
-            fresh(launches=[launch(0, 60000.0)]),
-            FACTS,
-            "above the physical limit 51200 MB/s (1 packages x 2 channels x 3200 MT/s x 8 B)",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("item", "facts", "reason"), [
+    (fresh(launches=[]), {}, "no launch finished"),
+    (fresh(LATENCY), {}, "time_8B is absent: no latency at bytes=8"),
+    (fresh(launches=[launch(0, math.inf)]), {}, ""),
+    (fresh(launches=[launch(0, -1.0)]), {}, ""),
+    (fresh(launches=[launch(0, math.nan)]), {}, ""),
+    (
+        fresh(launches=[launch(0, 60000.0)]),
+        FACTS,
+        "above the physical limit 51200 MB/s (1 packages x 2 channels x 3200 MT/s x 8 B)",
+    ),
+])  # fmt: skip
 def test_without_a_launch_a_metric_or_a_possible_rate_a_record_is_invalid(host, item, facts, reason):
     item = settled(item, facts, host)
     assert item["verdict"] == "invalid"
@@ -167,20 +164,17 @@ def test_a_kept_figure_is_invalid_although_a_first_launch_or_another_figure_vari
     assert settled(fresh(launches=tables), {}, host)["reasons"] == [said]
 
 
-@pytest.mark.parametrize(
-    ("unit", "value", "step"),
-    [
-        ("us", 0.21, None),
-        ("s", 1.4, None),
-        ("s", 12, None),
-        ("timesteps/s", 812.0, None),
-        ("bytes", 123456.789, None),
-        ("MiB", 123.456789, None),
-        ("1", 0.123456789, None),
-        ("iterations", 123456789, None),
-        ("GFlop/s", 714.2857142857143, 51.0),  # declared work in a time of 1.4 s
-    ],
-)
+@pytest.mark.parametrize(("unit", "value", "step"), [
+    ("us", 0.21, None),
+    ("s", 1.4, None),
+    ("s", 12, None),
+    ("timesteps/s", 812.0, None),
+    ("bytes", 123456.789, None),
+    ("MiB", 123.456789, None),
+    ("1", 0.123456789, None),
+    ("iterations", 123456789, None),
+    ("GFlop/s", 714.2857142857143, 51.0),  # declared work in a time of 1.4 s
+])  # fmt: skip
 def test_values_of_few_digits_and_counts_may_repeat(host, unit, value, step):
     more = {"step": step} if step else {}
     assert settled(of_unit(unit, *[value] * 50, **more), {}, host)["reasons"] == []
@@ -194,19 +188,16 @@ def test_the_best_of_a_curve_follows_the_direction(host):
     assert settled(item, {}, host)["figures"][0]["value"] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("topology", "nodes", "expected"),
-    [
-        ("ulysses-2x10", [0], 1.0),
-        ("ulysses-2x10", [0, 1], 2.0),
-        ("ulysses-2x10", [], 2.0),
-        ("epyc-2x64-smt2", [0], 0.25),
-        ("rrze-woodcrest", [0], 2.0),
-        ("numa-without-memory", [0, 2], 1.0),
-        ("numa-without-memory", [0], 0.5),
-        ("memory-only-node", [2], None),
-    ],
-)
+@pytest.mark.parametrize(("topology", "nodes", "expected"), [
+    ("ulysses-2x10", [0], 1.0),
+    ("ulysses-2x10", [0, 1], 2.0),
+    ("ulysses-2x10", [], 2.0),
+    ("epyc-2x64-smt2", [0], 0.25),
+    ("rrze-woodcrest", [0], 2.0),
+    ("numa-without-memory", [0, 2], 1.0),
+    ("numa-without-memory", [0], 0.5),
+    ("memory-only-node", [2], None),
+])  # fmt: skip
 def test_packages_used(topology, nodes, expected):
     document = plan()
     document["ranks"][0]["mem"]["nodes"] = nodes

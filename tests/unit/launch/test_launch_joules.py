@@ -57,18 +57,15 @@ def test_the_step_that_is_new_is_the_launch(tmp_path, monkeypatch):
     assert asked.read_text().splitlines() == ["-n -P -j 7 -o JobID,State,NNodes,Start,ConsumedEnergyRaw %s"] * 4
 
 
-@pytest.mark.parametrize(
-    ("new", "said"),
-    [
-        ("7.1|COMPLETED|2|{T}|0\n", "has no J on 2 nodes"),
-        ("7.1|COMPLETED|2|{T}|\n", "has no J on 2 nodes"),
-        ("7.1|COMPLETED|2|{T}|4294967294\n", "has no J on 2 nodes"),
-        ("7.1|COMPLETED|1|{T}|88\n", "has 88.0 J on 1 node"),
-        ("7.1|COMPLETED|2|{T}|88\n7.2|COMPLETED|2|{T}|9\n", "has 88.0 J on 2 nodes, 9.0 J on 2 nodes"),
-        ("", "has no entry of it"),
-        ("7.1|COMPLETED|2|1700000000|88\n", "has no entry of it"),
-    ],
-)
+@pytest.mark.parametrize(("new", "said"), [
+    ("7.1|COMPLETED|2|{T}|0\n", "has no J on 2 nodes"),
+    ("7.1|COMPLETED|2|{T}|\n", "has no J on 2 nodes"),
+    ("7.1|COMPLETED|2|{T}|4294967294\n", "has no J on 2 nodes"),
+    ("7.1|COMPLETED|1|{T}|88\n", "has 88.0 J on 1 node"),
+    ("7.1|COMPLETED|2|{T}|88\n7.2|COMPLETED|2|{T}|9\n", "has 88.0 J on 2 nodes, 9.0 J on 2 nodes"),
+    ("", "has no entry of it"),
+    ("7.1|COMPLETED|2|1700000000|88\n", "has no entry of it"),
+])  # fmt: skip
 def test_what_is_not_the_whole_launch_is_no_energy_and_said(tmp_path, monkeypatch, new, said):
     monkeypatch.setattr(hosts, "LATE_S", 0)
     cluster(tmp_path, monkeypatch, OLD, OLD + new)

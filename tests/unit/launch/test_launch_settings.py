@@ -40,33 +40,27 @@ def reasons(family, asked, *witnesses, lines=()):
     return compare(family, asked, list(witnesses), lines)[1]
 
 
-@pytest.mark.parametrize(
-    ("family", "asked", "has"),
-    [
-        (OPEN_MPI, "64", "64"),
-        (OPEN_MPI, "064", "64"),
-        (OPEN_MPI, "true", "1"),
-        (OPEN_MPI, "No", "0"),
-        (OPEN_MPI, "rabenseifner", ("6", "rabenseifner")),
-        (OPEN_MPI, "^a", "^a"),
-        (MPICH, "k_tree", "2"),  # its words stand in the description
-    ],
-)
+@pytest.mark.parametrize(("family", "asked", "has"), [
+    (OPEN_MPI, "64", "64"),
+    (OPEN_MPI, "064", "64"),
+    (OPEN_MPI, "true", "1"),
+    (OPEN_MPI, "No", "0"),
+    (OPEN_MPI, "rabenseifner", ("6", "rabenseifner")),
+    (OPEN_MPI, "^a", "^a"),
+    (MPICH, "k_tree", "2"),  # its words stand in the description
+])  # fmt: skip
 def test_settings_that_are_the_same(family, asked, has):
     assert reasons(family, {"x": asked}, rank(x=has)) == []
 
 
-@pytest.mark.parametrize(
-    ("family", "asked", "has", "said"),
-    [
-        (OPEN_MPI, "64", "32", "32"),
-        (OPEN_MPI, "true", "0", "0"),
-        (OPEN_MPI, "ring", ("6", "rabenseifner"), "6"),
-        (OPEN_MPI, "cma", "", "nothing"),
-        (MPICH, "k_tree", "1", "1"),
-        (MPICH, "k_tree", "7", "7"),
-    ],
-)
+@pytest.mark.parametrize(("family", "asked", "has", "said"), [
+    (OPEN_MPI, "64", "32", "32"),
+    (OPEN_MPI, "true", "0", "0"),
+    (OPEN_MPI, "ring", ("6", "rabenseifner"), "6"),
+    (OPEN_MPI, "cma", "", "nothing"),
+    (MPICH, "k_tree", "1", "1"),
+    (MPICH, "k_tree", "7", "7"),
+])  # fmt: skip
 def test_settings_that_are_not(family, asked, has, said):
     assert reasons(family, {"x": asked}, rank(x=has)) == [f"setting x={asked} was not taken: rank 0 has {said}"]
 
@@ -87,14 +81,11 @@ def test_every_rank_counts_and_has_to_tell():
 ADJUSTED = {"I_MPI_ADJUST_BCAST": "2:64-127"}
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("[0] MPI startup(): I_MPI_ADJUST_BCAST=2:64-127", ""),
-        ("[0] MPI startup(): I_MPI_ADJUST_BCAST=2", "setting I_MPI_ADJUST_BCAST=2:64-127 was not taken: rank 0 has 2"),
-        ("I_MPI_ADJUST_BCAST=2:64-127", "I_MPI_ADJUST_BCAST"),  # which the program may print
-    ],
-)
+@pytest.mark.parametrize(("line", "found"), [
+    ("[0] MPI startup(): I_MPI_ADJUST_BCAST=2:64-127", ""),
+    ("[0] MPI startup(): I_MPI_ADJUST_BCAST=2", "setting I_MPI_ADJUST_BCAST=2:64-127 was not taken: rank 0 has 2"),
+    ("I_MPI_ADJUST_BCAST=2:64-127", "I_MPI_ADJUST_BCAST"),  # which the program may print
+])  # fmt: skip
 def test_texts_of_intel_mpi_are_proven_by_what_it_tells_when_it_starts(line, found):
     told = reasons(INTEL, ADJUSTED, rank(I_MPI_ADJUST_BCAST=""), lines=[line])
     assert len(told) == bool(found)
@@ -114,76 +105,11 @@ def test_more_than_the_witness_has_room_for():
         environment.settings_variables(OPEN_MPI, {f"a{number}": "1" for number in range(65)})
 
 
-#: a library with MPI_T: variable 0 is a number, 1 a switch with words, 2 a text with an alias, 3 a fraction
-FAKE = r"""
-#include <locale.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-static const char *names[] = {"limit", "switch", "text", "seconds"};
-static const char *abouts[] = {"bytes", "on or off", "choice @Alias:# I_TEXT_LONG", "of patience"};
-static const char *types[] = {"MPI_UNSIGNED_LONG", "MPI_C_BOOL", "MPI_CHAR", "MPI_DOUBLE"};
-int snprintf(char *text, size_t room, const char *format, ...) { /* of a program whose locale has a decimal comma */
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(text, room, format, arguments);
-    va_end(arguments);
-    if (strstr(format, "17g") != NULL && uselocale((locale_t)0) == LC_GLOBAL_LOCALE) *strchr(text, '.') = ',';
-    return length;
-}
-int PMPI_Initialized(int *flag) { *flag = 1; return 0; }
-int MPI_Finalize(void) { return 0; }
-int PMPI_T_init_thread(int required, int *provided) { *provided = required; return 0; }
-int PMPI_T_finalize(void) { return 0; }
-int PMPI_T_cvar_get_num(int *number) { *number = 4; return 0; }
-int PMPI_T_cvar_get_index(const char *name, int *index) {
-    for (*index = 0; *index < 4; ++*index) if (strcmp(name, names[*index]) == 0) return 0;
-    return 1;
-}
-int PMPI_T_cvar_get_info(int index, char *name, int *nl, int *v, long *type, void **words, char *about, int *al,
-                        int *b, int *s) {
-    (void)nl, (void)al;
-    strcpy(name, names[index]), strcpy(about, abouts[index]);
-    *type = index, *words = index == 1 ? &names : NULL, *v = *b = *s = 0;
-    return 0;
-}
-int PMPI_T_cvar_handle_alloc(int index, void *object, void **handle, int *count) {
-    (void)object;
-    *handle = &names[index], *count = index == 2 ? 384 : 1;
-    return 0;
-}
-int PMPI_T_cvar_handle_free(void **handle) { *handle = NULL; return 0; }
-int PMPI_T_cvar_read(void *handle, void *value) {
-    unsigned long limit = 5000000000;
-    double seconds = 0.5;
-    if (handle == &names[0]) memcpy(value, &limit, sizeof limit);
-    if (handle == &names[3]) memcpy(value, &seconds, sizeof seconds);
-    if (handle == &names[1]) *(char *)value = 1;
-    if (handle == &names[2]) strcpy(value, "a \"word\"");
-    return 0;
-}
-int PMPI_Type_get_name(long type, char *name, int *length) { (void)length; strcpy(name, types[type]); return 0; }
-int PMPI_Type_size(long type, int *size) { *size = type == 0 ? 8 : 1; return 0; }
-int PMPI_T_enum_get_info(void *words, int *items, char *name, int *length) {
-    (void)words, (void)length;
-    *items = 1, strcpy(name, "switches");
-    return 0;
-}
-int PMPI_T_enum_get_item(void *words, int item, int *value, char *name, int *length) {
-    (void)words, (void)item, (void)length;
-    *value = 1, strcpy(name, "on");
-    return 0;
-}
-int MPI_Type_size(long type, int *size) { write(2, "counted", 7); return PMPI_Type_size(type, size); } /* a tool's */
-"""
-
-
 class TestWitness:
     @pytest.fixture
     def seen(self, tmp_path, monkeypatch):
-        """What the witness of a program whose library is FAKE has of the settings with these names."""
-        fake = compile_c(tmp_path, FAKE, "-shared", "-fPIC", name="libmpi.so")
+        """What the witness of a program whose library has four has of the settings with these names."""
+        fake = compile_c(tmp_path, "mpi_with_settings.c", "-shared", "-fPIC", name="libmpi.so")
         flags = [str(fake), f"-Wl,-rpath,{tmp_path}"]
         program = compile_c(tmp_path, "int MPI_Finalize(void); int main(void) { return MPI_Finalize(); }", *flags)
 

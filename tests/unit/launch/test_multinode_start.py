@@ -126,16 +126,13 @@ def test_a_node_that_says_nothing_is_named(program, tmp_path):
     assert second == {"hostname": "there", "missing": "no answer: the launcher ended with status 3: no route to host"}
 
 
-@pytest.mark.parametrize(
-    ("slots", "nodes", "expected"),
-    [
-        ("here\nhere\nn2\nn3\n", 1, ("here",)),
-        ("n2\nhere\nn3\n", 2, ("here", "n2")),
-        ("here\nn2\n", 2, ()),
-        ("n2\nn3\n", 1, ()),
-        ("", 1, ()),
-    ],
-)
+@pytest.mark.parametrize(("slots", "nodes", "expected"), [
+    ("here\nhere\nn2\nn3\n", 1, ("here",)),
+    ("n2\nhere\nn3\n", 2, ("here", "n2")),
+    ("here\nn2\n", 2, ()),
+    ("n2\nn3\n", 1, ()),
+    ("", 1, ()),
+])  # fmt: skip
 def test_a_launch_takes_its_share_of_a_larger_job(tmp_path, monkeypatch, slots, nodes, expected):
     monkeypatch.setattr(hosts.socket, "gethostname", lambda: "here.example.org")
     file = tmp_path / "nodes"

@@ -140,19 +140,16 @@ BANDWIDTH = Measurement("bandwidth", 10_000.0, "MB/s", "higher", {"bytes": 4_000
 WIDE = structs.replace(BANDWIDTH, params={"bytes": 4_000_000, "window": 64, "pairs": 2})
 
 
-@pytest.mark.parametrize(
-    ("rows", "wall", "arguments", "implied"),
-    [
-        (LATENCIES, 0.097, [], None),
-        (LATENCIES, 0.001, ["-i", "10"], None),
-        ([latency(0.5, 400_000, bytes=8)], 0.09, [], 0.2),  # the table says how often
-        ([BANDWIDTH], 0.1, [], 0.256),  # 20 windows of 32 messages of 4 MB at 10 GB/s
-        ([WIDE], 0.1, [], 1.02),
-        ([latency(44.1, None)], 0.0209, [], None),  # the port calls its barrier 100 times: beside other work 4.4 ms
-        ([latency(44.1, None)], 0.002, [], 0.00441),
-        ([latency(90_000.0, None, "time_avg", ranks=2)], 0.1, [], None),  # the times of a start are no loop
-    ],
-)
+@pytest.mark.parametrize(("rows", "wall", "arguments", "implied"), [
+    (LATENCIES, 0.097, [], None),
+    (LATENCIES, 0.001, ["-i", "10"], None),
+    ([latency(0.5, 400_000, bytes=8)], 0.09, [], 0.2),  # the table says how often
+    ([BANDWIDTH], 0.1, [], 0.256),  # 20 windows of 32 messages of 4 MB at 10 GB/s
+    ([WIDE], 0.1, [], 1.02),
+    ([latency(44.1, None)], 0.0209, [], None),  # the port calls its barrier 100 times: beside other work 4.4 ms
+    ([latency(44.1, None)], 0.002, [], 0.00441),
+    ([latency(90_000.0, None, "time_avg", ranks=2)], 0.1, [], None),  # the times of a start are no loop
+])  # fmt: skip
 def test_what_a_table_of_osu_implies_although_it_names_no_repetitions(rows, wall, arguments, implied):
     reasons = claims(benchmark("osu"), rows, [process(wall=wall, cpu=2 * wall)], arguments)
     assert len(reasons) == bool(implied)

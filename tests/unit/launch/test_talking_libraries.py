@@ -30,13 +30,10 @@ def test_ranks_that_all_print_are_counted():
     assert "ranks printed" not in unread(["a\n", "\n"], {})
 
 
-@pytest.mark.parametrize(
-    ("variables", "ending"),
-    [
-        ({"MPIR_CVAR_DEBUG_SUMMARY": "1", "UCX_TLS": "rc"}, "; MPIR_CVAR_DEBUG_SUMMARY may have made a library print"),
-        ({"UCX_TLS": "rc", "PLUMB_DEBUG": "1"}, ""),
-    ],
-)
+@pytest.mark.parametrize(("variables", "ending"), [
+    ({"MPIR_CVAR_DEBUG_SUMMARY": "1", "UCX_TLS": "rc"}, "; MPIR_CVAR_DEBUG_SUMMARY may have made a library print"),
+    ({"UCX_TLS": "rc", "PLUMB_DEBUG": "1"}, ""),
+])  # fmt: skip
 def test_garbled_output_names_the_variables_that_make_a_library_talk(variables, ending):
     reason = unread(["==== Various sizes and limits ====\n"], variables)
     assert reason.startswith("kernel: not one JSON document")

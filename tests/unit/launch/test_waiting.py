@@ -8,41 +8,9 @@ from pathlib import Path
 
 import processes
 import pytest
-from witness_helper import compile_c, cpus, rank_plan, start
+from witness_helper import compile_c, cpus, rank_plan, start, with_mpi
 
 from plumbline.launch import waiting
-
-#: An MPI library in which two calls never return.
-FAKE_MPI = r"""
-#include <unistd.h>
-static __attribute__((noinline)) void hidden(void) { for (;;) pause(); }
-int PMPI_Recv(void) { hidden(); return 0; }
-int MPI_Recv(void) __attribute__((weak, alias("PMPI_Recv")));
-int MPI_Sendrecv(void) { hidden(); return 0; }
-int mpi_wait_(void) { hidden(); return 1; }
-"""
-MAIN = r"""
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-int MPI_Recv(void *, int, int, int, int, int, void *);
-int MPI_Sendrecv(const void *, int, int, int, int, void *, int, int, int, int, int, void *);
-int mpi_wait_(void);
-static void *in_wait(void *unused) { (void)unused; mpi_wait_(); return NULL; }
-int main(int argc, char **argv) {
-    pthread_t thread;
-    (void)argc;
-    if (strstr(argv[1], "deaf")) signal(SIGRTMIN + 12, SIG_DFL);
-    if (strstr(argv[1], "thread")) pthread_create(&thread, NULL, in_wait, NULL);
-    puts("ready"), fflush(stdout);
-    if (strstr(argv[1], "recv")) MPI_Recv(NULL, 1, 2, 3, 7, 4, NULL);
-    if (strstr(argv[1], "any")) MPI_Recv(NULL, 1, 2, -2, -1, 4, NULL);
-    if (strstr(argv[1], "both")) MPI_Sendrecv(NULL, 1, 2, 12, 70000, NULL, 1, 2, 0, 5, 4, NULL);
-    for (;;) pause();
-}
-"""
 
 
 @pytest.fixture
@@ -61,17 +29,14 @@ def described(tmp_path):
         process.communicate()
 
 
-@pytest.mark.parametrize(
-    ("way", "line"),
-    [
-        ("recv", "rank 0 in MPI_Recv (0 from 3 tag 7)"),
-        ("any", "rank 0 in MPI_Recv (0 from any tag any)"),
-        ("both", "rank 0 in MPI_Sendrecv (0 to 12 tag 70000 from 0 tag 5)"),
-        ("recv-thread", "rank 0 in MPI_Recv and mpi_wait_ (0 from 3 tag 7)"),
-        ("thread", "rank 0 in mpi_wait_"),
-        ("elsewhere", "rank 0 in no MPI call"),
-    ],
-)
+@pytest.mark.parametrize(("way", "line"), [
+    ("recv", "rank 0 in MPI_Recv (0 from 3 tag 7)"),
+    ("any", "rank 0 in MPI_Recv (0 from any tag any)"),
+    ("both", "rank 0 in MPI_Sendrecv (0 to 12 tag 70000 from 0 tag 5)"),
+    ("recv-thread", "rank 0 in MPI_Recv and mpi_wait_ (0 from 3 tag 7)"),
+    ("thread", "rank 0 in mpi_wait_"),
+    ("elsewhere", "rank 0 in no MPI call"),
+])  # fmt: skip
 def test_the_call_of_every_thread_is_named(described, way, line):
     first, second = described(way)
     assert first == line
@@ -94,8 +59,8 @@ def test_a_line_of_many_ranks_names_some_of_them(tmp_path):
 
 def hang(tmp_path, way):
     """The program of ``described``, started and hanging."""
-    compile_c(tmp_path, FAKE_MPI, "-shared", "-fPIC", name="libmpi.so")
-    program = compile_c(tmp_path, MAIN, f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}", "-pthread", name="main")
+    compile_c(tmp_path, "mpi_that_waits.c", "-shared", "-fPIC", name="libmpi.so")
+    program = compile_c(tmp_path, "waits_in_mpi.c", *with_mpi(tmp_path), "-pthread", name="main")
     process = start(tmp_path / "w", rank_plan([[cpus(1)[0]]]), [program, way])
     assert process.stdout.readline() == "ready\n"
     processes.wait_asleep(process.pid, threads=2 if "thread" in way else 1)  # in the call

@@ -73,19 +73,16 @@ def rewrite(folder: Path) -> None:
     (folder.parent / "old.txt").write_text(NEW)
 
 
-@pytest.mark.parametrize(
-    ("name", "program"),
-    [
-        ("out.txt", lambda folder: (folder / "out.txt").write_text(NEW)),
-        ("{place}/old.txt", rewrite),
-        ("../old.txt", rewrite),
-        ("data/new.txt", lambda folder: (folder / "data" / "new.txt").write_text(NEW)),
-        ("data/n*.txt", lambda folder: (folder / "data" / "new.txt").write_text(NEW)),
-        ("HPCG-Benchmark_3.1_*.txt", lambda folder: (folder / "HPCG-Benchmark_3.1_2026-11-29.txt").write_text(NEW)),
-        ("{place}/*.txt", lambda folder: (folder.parent / "new.txt").write_text(NEW)),
-        ("a[1].txt", lambda folder: (folder / "a[1].txt").write_text(NEW)),
-    ],
-)
+@pytest.mark.parametrize(("name", "program"), [
+    ("out.txt", lambda folder: (folder / "out.txt").write_text(NEW)),
+    ("{place}/old.txt", rewrite),
+    ("../old.txt", rewrite),
+    ("data/new.txt", lambda folder: (folder / "data" / "new.txt").write_text(NEW)),
+    ("data/n*.txt", lambda folder: (folder / "data" / "new.txt").write_text(NEW)),
+    ("HPCG-Benchmark_3.1_*.txt", lambda folder: (folder / "HPCG-Benchmark_3.1_2026-11-29.txt").write_text(NEW)),
+    ("{place}/*.txt", lambda folder: (folder.parent / "new.txt").write_text(NEW)),
+    ("a[1].txt", lambda folder: (folder / "a[1].txt").write_text(NEW)),
+])  # fmt: skip
 def test_what_the_launch_wrote_is_read_wherever_it_is(place, name, program):
     assert texts(place, name, program) == {name: NEW}
 

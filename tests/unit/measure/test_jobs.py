@@ -41,16 +41,13 @@ def job(tmp_path, scheduler="squeue", command=("true",), nodes=2, **changes):
 RUN_LAST = 'echo 4711; exec bash "${@: -1}"'
 
 
-@pytest.mark.parametrize(
-    ("name", "program", "wanted"),
-    [
-        ("squeue", "sbatch", ["--wait", "--nodes=2", "--ntasks-per-node=1", "--exclusive", "--partition=main"]),
-        ("slurm", "sbatch", ["--wait", "--parsable"]),
-        ("pbs", "qsub", ["block=true", "select=2", "place=scatter:excl", "--partition=main"]),
-        ("lsf", "bsub", ["-K", "-x", "-n", "2", "span[ptile=1]"]),
-        ("sge", "qsub", ["-sync", "y", "-pe", "mpi", "128", "-r", "n", "-w", "e"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "program", "wanted"), [
+    ("squeue", "sbatch", ["--wait", "--nodes=2", "--ntasks-per-node=1", "--exclusive", "--partition=main"]),
+    ("slurm", "sbatch", ["--wait", "--parsable"]),
+    ("pbs", "qsub", ["block=true", "select=2", "place=scatter:excl", "--partition=main"]),
+    ("lsf", "bsub", ["-K", "-x", "-n", "2", "span[ptile=1]"]),
+    ("sge", "qsub", ["-sync", "y", "-pe", "mpi", "128", "-r", "n", "-w", "e"]),
+])  # fmt: skip
 def test_every_scheduler_gets_its_own_words(tmp_path, scheduler, capsys, name, program, wanted):
     called = scheduler(program, RUN_LAST)
     command = [sys.executable, "-c", "import sys; print('measured'); sys.exit(2)"]

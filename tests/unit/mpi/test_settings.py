@@ -86,13 +86,10 @@ class TestRulesOfOpenMpi:
         text = (tmp_path / "collectives.rules").read_text(encoding="utf-8")
         assert text.endswith("3\n0 1 0 0\n8 2 0 0\n16 0 0 0\n")
 
-    @pytest.mark.parametrize(
-        ("rules", "what"),
-        [
-            ((Rule("ibcast", "1", 0),), "no rules for ibcast"),
-            ((Rule("bcast", "binomial", 0),), "'binomial' is not an algorithm of bcast"),
-        ],
-    )
+    @pytest.mark.parametrize(("rules", "what"), [
+        ((Rule("ibcast", "1", 0),), "no rules for ibcast"),
+        ((Rule("bcast", "binomial", 0),), "'binomial' is not an algorithm of bcast"),
+    ])  # fmt: skip
     def test_what_the_file_cannot_say(self, tmp_path, rules, what):
         with pytest.raises(PlumbError, match=what):
             configured("openmpi", tmp_path, rules=rules)
@@ -157,13 +154,10 @@ class TestRulesOfMpich:
         assert list(choice) == ["comm_size<=1", "comm_size<=2", "comm_size=any"], "the first that holds counts"
         assert list(choice["comm_size<=2"]) == list(sizes)
 
-    @pytest.mark.parametrize(
-        ("rule", "what"),
-        [
-            (Rule("alltoall", "ring", 64, 128), "for all sizes only"),
-            (Rule("allreduce", "ring", 64), "'ring' is not an algorithm of allreduce on a node"),
-        ],
-    )
+    @pytest.mark.parametrize(("rule", "what"), [
+        (Rule("alltoall", "ring", 64, 128), "for all sizes only"),
+        (Rule("allreduce", "ring", 64), "'ring' is not an algorithm of allreduce on a node"),
+    ])  # fmt: skip
     def test_what_it_cannot_be_given(self, tmp_path, rule, what):
         with pytest.raises(PlumbError, match=what):
             configured("mpich", tmp_path, rules=(rule,))

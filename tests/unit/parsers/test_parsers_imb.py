@@ -127,52 +127,49 @@ def test_several_benchmarks_need_a_name():
 ROW = r"( +1024 +50 +)([0-9.]+)( +)([0-9.]+)\n"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "replacement", "reason"),
-    [
-        (r"# All processes entering MPI_Finalize\n", "", "truncated: no line 'All processes entering MPI_Finalize'"),
-        (r"(?s)(\n +4 +50 [^\n]*).*", r"\1\n", "truncated: no line"),
-        (r"#    Intel.*\n", "", "no line 'Intel"),
-        (r"(#    Intel.*\n)", r"\1\1", "several independent runs"),
-        (r"\Z", "# All processes entering MPI_Finalize\n", "end mark of a second run"),
-        (ROW, r"\1nan\3\4\n", r"column t\[usec\]: 'nan' is not a finite"),
-        (ROW, r"\1inf\3\4\n", "'inf' is not a finite"),
-        (ROW, r"\1-1.0\3\4\n", "'-1.0' is not a finite, non-negative"),
-        (ROW, r"\1****\3\4\n", r"'\*\*\*\*' is not a finite"),
-        (ROW, r"\1\2\3\2\4.0\n", "is not a finite"),
-        (ROW, r"\g<1>\2\n", "is not a row of the table: garbled"),
-        (ROW, r"\1\2\3\4\1\2\3\4\n", "is not a row of the table: garbled"),
-        (ROW, "", "sizes between 512 and 2048 bytes are missing"),
-        (ROW, r"\1\2\3\4\n\1\2\3\4\n", "1024 bytes follow 1024: rows of two outputs"),
-        (ROW, r"\1\2\3\4\n           64 50 1.0 1.0\n", "64 bytes follow 1024"),
-        (ROW, r"\1\2\3\4\nwarning: something\n", "'warning: something' is not a row"),
-        (ROW, r"\1\2\3\4\n# a comment\n", "'# a comment' is not a row"),
-        (ROW, r"\1\2\3\4\n\n", "is outside any table: garbled"),
-        (r" +4096 +50 +[0-9.]+ +[0-9.]+\n", "", "ends at 2048 bytes, 4096 bytes were expected last"),
-        (r" +1024 +50 ", "   1024.5 50 ", r"column #bytes: '1024.5' is not a non-negative integer"),
-        (r" +1024 +50 ", "   1024 -5 ", r"column #repetitions: '-5' is not"),
-        (r" +1024 +50 ", "   1024 0 ", "a row without repetitions"),
-        (r" +1024 +50 .*\n", "   1024 out-of-mem.; needed X=   9 GB\n", "out-of-mem"),
-        (r" +1024 +50 .*\n", "   1024 int-overflow; The production rank*size caused int overflow;\n", "int-overflow"),
-        (r" +1024 +50 .*\n", "   1024 time-out.; Time limit is over\n", "time-out"),
-        (r"Mbytes/sec\n", "Gbytes/sec\n", "column 'Gbytes/sec' is not known"),
-        (r"t\[usec\]", "Mbytes/sec", "a column appears twice"),
-        (r"(?s)(# Benchmarking PingPong) .*?(?= +#bytes)", r"\1\n", "no line '#processes'"),
-        (r"# Benchmarking PingPong \n", "", "is outside any table|a table without a line|missing"),
-        (r"(# #processes = 2) \n", r"\1 \n\1\n", "a second '#processes' line"),
-        (r"(# #processes = 2) \n", r"\1 \nhello\n", "'hello' is in the heading"),
-        (r"(# #processes = 2) \n", "# #processes = 3\n", "ran with processes = 3; 2 was asked for"),
-        (r"(# Benchmarking )PingPing ", r"\1PingPong ", "the table appears twice"),
-        (r"(?s)( +#bytes[^\n]*\n)( +[0-9][^\n]*\n)+", r"\1", "the table has no rows"),
-        (
-            r"(?s)(# Benchmarking PingPong[^\n]*\n).*?\n\n",
-            r"\1# NO SUCCESSFUL EXECUTIONS\n#----\n\n",
-            "no successful executions",
-        ),
-        (r"\Z", "CHECK FAILURES: rank 1: 3\n", "the run failed: 'CHECK FAILURES"),
-        (r"\Z", "slurmstepd-node1: error: *** STEP CANCELLED\n", "the run failed"),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "replacement", "reason"), [
+    (r"# All processes entering MPI_Finalize\n", "", "truncated: no line 'All processes entering MPI_Finalize'"),
+    (r"(?s)(\n +4 +50 [^\n]*).*", r"\1\n", "truncated: no line"),
+    (r"#    Intel.*\n", "", "no line 'Intel"),
+    (r"(#    Intel.*\n)", r"\1\1", "several independent runs"),
+    (r"\Z", "# All processes entering MPI_Finalize\n", "end mark of a second run"),
+    (ROW, r"\1nan\3\4\n", r"column t\[usec\]: 'nan' is not a finite"),
+    (ROW, r"\1inf\3\4\n", "'inf' is not a finite"),
+    (ROW, r"\1-1.0\3\4\n", "'-1.0' is not a finite, non-negative"),
+    (ROW, r"\1****\3\4\n", r"'\*\*\*\*' is not a finite"),
+    (ROW, r"\1\2\3\2\4.0\n", "is not a finite"),
+    (ROW, r"\g<1>\2\n", "is not a row of the table: garbled"),
+    (ROW, r"\1\2\3\4\1\2\3\4\n", "is not a row of the table: garbled"),
+    (ROW, "", "sizes between 512 and 2048 bytes are missing"),
+    (ROW, r"\1\2\3\4\n\1\2\3\4\n", "1024 bytes follow 1024: rows of two outputs"),
+    (ROW, r"\1\2\3\4\n           64 50 1.0 1.0\n", "64 bytes follow 1024"),
+    (ROW, r"\1\2\3\4\nwarning: something\n", "'warning: something' is not a row"),
+    (ROW, r"\1\2\3\4\n# a comment\n", "'# a comment' is not a row"),
+    (ROW, r"\1\2\3\4\n\n", "is outside any table: garbled"),
+    (r" +4096 +50 +[0-9.]+ +[0-9.]+\n", "", "ends at 2048 bytes, 4096 bytes were expected last"),
+    (r" +1024 +50 ", "   1024.5 50 ", r"column #bytes: '1024.5' is not a non-negative integer"),
+    (r" +1024 +50 ", "   1024 -5 ", r"column #repetitions: '-5' is not"),
+    (r" +1024 +50 ", "   1024 0 ", "a row without repetitions"),
+    (r" +1024 +50 .*\n", "   1024 out-of-mem.; needed X=   9 GB\n", "out-of-mem"),
+    (r" +1024 +50 .*\n", "   1024 int-overflow; The production rank*size caused int overflow;\n", "int-overflow"),
+    (r" +1024 +50 .*\n", "   1024 time-out.; Time limit is over\n", "time-out"),
+    (r"Mbytes/sec\n", "Gbytes/sec\n", "column 'Gbytes/sec' is not known"),
+    (r"t\[usec\]", "Mbytes/sec", "a column appears twice"),
+    (r"(?s)(# Benchmarking PingPong) .*?(?= +#bytes)", r"\1\n", "no line '#processes'"),
+    (r"# Benchmarking PingPong \n", "", "is outside any table|a table without a line|missing"),
+    (r"(# #processes = 2) \n", r"\1 \n\1\n", "a second '#processes' line"),
+    (r"(# #processes = 2) \n", r"\1 \nhello\n", "'hello' is in the heading"),
+    (r"(# #processes = 2) \n", "# #processes = 3\n", "ran with processes = 3; 2 was asked for"),
+    (r"(# Benchmarking )PingPing ", r"\1PingPong ", "the table appears twice"),
+    (r"(?s)( +#bytes[^\n]*\n)( +[0-9][^\n]*\n)+", r"\1", "the table has no rows"),
+    (
+        r"(?s)(# Benchmarking PingPong[^\n]*\n).*?\n\n",
+        r"\1# NO SUCCESSFUL EXECUTIONS\n#----\n\n",
+        "no successful executions",
+    ),
+    (r"\Z", "CHECK FAILURES: rank 1: 3\n", "the run failed: 'CHECK FAILURES"),
+    (r"\Z", "slurmstepd-node1: error: *** STEP CANCELLED\n", "the run failed"),
+])  # fmt: skip
 def test_each_guard(pattern, replacement, reason):
     damaged = re.sub(pattern, replacement.replace("\\n", "\n"), MPI1, count=1)
     assert damaged != MPI1
@@ -240,13 +237,10 @@ def test_times_of_short_messages_have_the_digits_of_their_rates():
     assert sum(times[size] != printed[size] for size in printed) >= 8
 
 
-@pytest.mark.parametrize(
-    ("time", "rate", "value"),
-    [
-        *(("0.23", "34.78", 0.23), ("0.23", "35.16", 0.2275), ("0.11", "70.18", 0.114), ("0.89", "9.03", 0.886)),
-        *(("0.90", "8.92", 0.9), ("0.23", "39.00", 0.23), ("0.23", "0.00", 0.23), ("0.00", "99.00", 0.0)),
-    ],
-)
+@pytest.mark.parametrize(("time", "rate", "value"), [
+    *(("0.23", "34.78", 0.23), ("0.23", "35.16", 0.2275), ("0.11", "70.18", 0.114), ("0.89", "9.03", 0.886)),
+    *(("0.90", "8.92", 0.9), ("0.23", "39.00", 0.23), ("0.23", "0.00", 0.23), ("0.00", "99.00", 0.0)),
+])  # fmt: skip
 def test_a_time_from_a_rate_has_the_decimals_that_it_has(time, rate, value):
     """Eight bytes: three decimals and more up to 0.89 us; a rate that contradicts the time changes nothing."""
     text = re.sub(r"(\n +8 +50 +)[0-9.]+( +)[0-9.]+", rf"\g<1>{time}\g<2>{rate}", MPI1)
@@ -264,17 +258,14 @@ def test_rates_of_pairs_at_random_say_nothing_of_one_time():
 TITLE = "Intel(R) MPI Benchmarks 2021.11, MPI-1 part"
 
 
-@pytest.mark.parametrize(
-    "title",
-    [
-        "Intel(R) MPI Benchmarks 2019 Update 6, MPI-1 part",
-        "Intel(R) MPI Benchmarks 2019, MPI-1 part",
-        "Intel (R) MPI Benchmarks 2018 Update 1, MPI-1 part    ",
-        "Intel (R) MPI Benchmarks 2018, MPI-1 part",
-        "Intel (R) MPI Benchmarks 2017 Update 1, MPI-1 part",
-        "Intel(R) MPI Benchmarks 2021.2, MPI-1 part (GPU)",
-    ],
-)
+@pytest.mark.parametrize("title", [
+    "Intel(R) MPI Benchmarks 2019 Update 6, MPI-1 part",
+    "Intel(R) MPI Benchmarks 2019, MPI-1 part",
+    "Intel (R) MPI Benchmarks 2018 Update 1, MPI-1 part    ",
+    "Intel (R) MPI Benchmarks 2018, MPI-1 part",
+    "Intel (R) MPI Benchmarks 2017 Update 1, MPI-1 part",
+    "Intel(R) MPI Benchmarks 2021.2, MPI-1 part (GPU)",
+])  # fmt: skip
 def test_titles_of_other_versions(title):
     assert TITLE in MPI1
     context = {"benchmark": "PingPong"}

@@ -51,43 +51,37 @@ def test_what_the_kernels_own_model_gives_stands_beside_the_figure():
     assert held.model == 2.5
 
 
-@pytest.mark.parametrize(
-    ("context", "line"),
-    [
-        ({"kernel": "daxpy"}, "kernel: ran with kernel = pi, daxpy was asked for"),
-        ({"ranks": 3}, "kernel: ran with ranks = 2, 3 was asked for"),
-        ({"threads": 9}, "kernel: ran with threads = 1, 9 was asked for"),
-    ],
-)
+@pytest.mark.parametrize(("context", "line"), [
+    ({"kernel": "daxpy"}, "kernel: ran with kernel = pi, daxpy was asked for"),
+    ({"ranks": 3}, "kernel: ran with ranks = 2, 3 was asked for"),
+    ({"threads": 9}, "kernel: ran with threads = 1, 9 was asked for"),
+])  # fmt: skip
 def test_what_the_output_contradicts_is_an_error(context, line):
     with pytest.raises(ParseError, match=line):
         parse("kernel", PI, context)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("", "no output"),
-        ("\n\n", "no output"),
-        ("pi: pi as the integral\n", "not one JSON document"),
-        (PI + PI, "not one JSON document"),
-        (PI[: len(PI) // 2], "not one JSON document"),
-        (changed("checks", 0, "passed", value=False), "pi: the answer is wrong: pi"),
-        (changed("passed", value=False), "it says so without a reason"),
-        (changed("checks", value=[]), "not a valid kernel: checks"),
-        (changed("measurements", value=[]), "not a valid kernel: measurements"),
-        (changed("more", value=1), "not a valid kernel: more: there is no such key"),
-        (changed("measurements", 0, "params", "size", value=1.5), "not a valid kernel: .*size"),
-        (changed("measurements", 0, "value", value=None), "not a valid kernel"),
-        (changed("measurements", 0, "value", value=-1.0), "not a valid kernel"),
-        (changed("work", value={"flop": -1, "bytes": 0}), "not a valid kernel: .*flop"),
-        (changed("work", value={"flop": 1, "bytes": 0, "more": 1}), "not a valid kernel: .*more"),
-        (changed("work", value=None), "not a valid kernel: work"),
-        (changed("measurements", 0, "unit", value="furlong"), "unknown unit 'furlong'"),
-        (changed("measurements", value=[json.loads(PI)["measurements"][0]] * 2), "same name and parameters"),
-        ("MPI_ABORT was invoked on rank 0\n" + PI, "the run failed"),
-    ],
-)
+@pytest.mark.parametrize(("text", "line"), [
+    ("", "no output"),
+    ("\n\n", "no output"),
+    ("pi: pi as the integral\n", "not one JSON document"),
+    (PI + PI, "not one JSON document"),
+    (PI[: len(PI) // 2], "not one JSON document"),
+    (changed("checks", 0, "passed", value=False), "pi: the answer is wrong: pi"),
+    (changed("passed", value=False), "it says so without a reason"),
+    (changed("checks", value=[]), "not a valid kernel: checks"),
+    (changed("measurements", value=[]), "not a valid kernel: measurements"),
+    (changed("more", value=1), "not a valid kernel: more: there is no such key"),
+    (changed("measurements", 0, "params", "size", value=1.5), "not a valid kernel: .*size"),
+    (changed("measurements", 0, "value", value=None), "not a valid kernel"),
+    (changed("measurements", 0, "value", value=-1.0), "not a valid kernel"),
+    (changed("work", value={"flop": -1, "bytes": 0}), "not a valid kernel: .*flop"),
+    (changed("work", value={"flop": 1, "bytes": 0, "more": 1}), "not a valid kernel: .*more"),
+    (changed("work", value=None), "not a valid kernel: work"),
+    (changed("measurements", 0, "unit", value="furlong"), "unknown unit 'furlong'"),
+    (changed("measurements", value=[json.loads(PI)["measurements"][0]] * 2), "same name and parameters"),
+    ("MPI_ABORT was invoked on rank 0\n" + PI, "the run failed"),
+])  # fmt: skip
 def test_anything_else_is_an_error(text, line):
     with pytest.raises(ParseError, match=line):
         parse("kernel", text)

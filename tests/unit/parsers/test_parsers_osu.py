@@ -97,18 +97,15 @@ def test_buffers_must_be_those_that_were_asked_for():
         parse("osu", LATENCY, {"last_bytes": 4096, "buffers": "D D"})
 
 
-@pytest.mark.parametrize(
-    ("title", "reason"),
-    [
-        ("OSU MPI-CUDA Latency Test v7.5", None),
-        ("OSU MPI-ROCM Latency Test v7.5.2", None),
-        ("OSU MPI-SYCL Latency Test v8.0", None),
-        ("OSU MPI Latency Test v7.5", "the buffers were not named"),
-        ("OSU MPI-CUDA Latency Test v7.4", "the buffers were not named"),
-        ("OSU MPI-CUDA Latency Test v5.9", "the buffers were not named"),
-        ("OSU MPI-CUDA Latency Test", "the buffers were not named"),
-    ],
-)
+@pytest.mark.parametrize(("title", "reason"), [
+    ("OSU MPI-CUDA Latency Test v7.5", None),
+    ("OSU MPI-ROCM Latency Test v7.5.2", None),
+    ("OSU MPI-SYCL Latency Test v8.0", None),
+    ("OSU MPI Latency Test v7.5", "the buffers were not named"),
+    ("OSU MPI-CUDA Latency Test v7.4", "the buffers were not named"),
+    ("OSU MPI-CUDA Latency Test v5.9", "the buffers were not named"),
+    ("OSU MPI-CUDA Latency Test", "the buffers were not named"),
+])  # fmt: skip
 def test_from_7_5_on_the_device_in_the_title_and_the_command_line_say_the_buffers(title, reason):
     text = f"# {title}\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n1          1.50\n2          1.51\n"
     for buffers in ("D D", "D H", "H H"):
@@ -148,37 +145,34 @@ def test_percentiles_and_transmit_size():
     assert (last.metric, last.value, last.params) == ("latency_p50", 1.5, {"bytes": 2, "transmit_bytes": 2})
 
 
-@pytest.mark.parametrize(
-    ("pattern", "replacement", "reason"),
-    [
-        (r"# OSU.*\n", "", "no title line"),
-        (r"# OSU.*\n", "# OSU MPI Latency Benchmark v7.4\n", "no title line"),
-        (r"# OSU.*\n", "# OSU MPI Spelling Test v7.4\n", "unknown title 'mpi spelling test'|is missing"),
-        (r"(# OSU.*\n)", r"\1\1", "several independent runs"),
-        (r"# Size.*\n", "", "is in the heading: garbled"),
-        (r"(?s)# Size.*", "", "no column line: truncated"),
-        (r"(?s)(# Size[^\n]*\n).*", r"\1", "the table has no rows"),
-        (r"Avg Latency\(us\)", "Avg Latency(ns)", r"column 'AvgLatency\(ns\)' is not known"),
-        (r"Avg Latency\(us\)", "Avg Latency(us)   Avg Latency(us)", "a column appears twice|no row"),
-        (r"4096 .*\n", "", "ends at 2048 bytes, 4096 bytes were expected last"),
-        (r"\n\Z", "", "ends within a line"),
-        (r"\n64 .*", "", "sizes between 32 and 128 bytes are missing"),
-        (r"(\n64 .*)", r"\1\1", "64 bytes follow 64"),
-        (r"(\n64 .*)", r"\1\n16   1.0", "16 bytes follow 64"),
-        (r"(\n64 .*)(\n)", r"\1 64  1.0\2", "not a row of the table: garbled"),
-        (r"(\n64 .*)", r"\1\n\n", "not a row of the table: garbled"),
-        (r"(\n64 .*)", r"\1\n# note", "not a row of the table: garbled"),
-        (r"(\n64 .*)", r"\1\n[node1] warning", r"column Size: '\[node1\]' is not"),
-        (r"(\n64 +).*", r"\1nan", "'nan' is not a finite"),
-        (r"(\n64 +).*", r"\1-nan", "'-nan' is not a finite"),
-        (r"(\n64 +).*", r"\1inf", "'inf' is not a finite"),
-        (r"(\n64 +)", r"\1-", "is not a finite, non-negative"),
-        (r"(\n64 +)", r"\1x", "is not a finite"),
-        (r"\n64 ", "\n64.0 ", "column Size: '64.0' is not a non-negative integer"),
-        (r"\Z", "DATA VALIDATION ERROR: osu_latency exited with status 1\n", "the run failed"),
-        (r"\Z", "[node1:1] *** Process received signal ***\n", "the run failed"),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "replacement", "reason"), [
+    (r"# OSU.*\n", "", "no title line"),
+    (r"# OSU.*\n", "# OSU MPI Latency Benchmark v7.4\n", "no title line"),
+    (r"# OSU.*\n", "# OSU MPI Spelling Test v7.4\n", "unknown title 'mpi spelling test'|is missing"),
+    (r"(# OSU.*\n)", r"\1\1", "several independent runs"),
+    (r"# Size.*\n", "", "is in the heading: garbled"),
+    (r"(?s)# Size.*", "", "no column line: truncated"),
+    (r"(?s)(# Size[^\n]*\n).*", r"\1", "the table has no rows"),
+    (r"Avg Latency\(us\)", "Avg Latency(ns)", r"column 'AvgLatency\(ns\)' is not known"),
+    (r"Avg Latency\(us\)", "Avg Latency(us)   Avg Latency(us)", "a column appears twice|no row"),
+    (r"4096 .*\n", "", "ends at 2048 bytes, 4096 bytes were expected last"),
+    (r"\n\Z", "", "ends within a line"),
+    (r"\n64 .*", "", "sizes between 32 and 128 bytes are missing"),
+    (r"(\n64 .*)", r"\1\1", "64 bytes follow 64"),
+    (r"(\n64 .*)", r"\1\n16   1.0", "16 bytes follow 64"),
+    (r"(\n64 .*)(\n)", r"\1 64  1.0\2", "not a row of the table: garbled"),
+    (r"(\n64 .*)", r"\1\n\n", "not a row of the table: garbled"),
+    (r"(\n64 .*)", r"\1\n# note", "not a row of the table: garbled"),
+    (r"(\n64 .*)", r"\1\n[node1] warning", r"column Size: '\[node1\]' is not"),
+    (r"(\n64 +).*", r"\1nan", "'nan' is not a finite"),
+    (r"(\n64 +).*", r"\1-nan", "'-nan' is not a finite"),
+    (r"(\n64 +).*", r"\1inf", "'inf' is not a finite"),
+    (r"(\n64 +)", r"\1-", "is not a finite, non-negative"),
+    (r"(\n64 +)", r"\1x", "is not a finite"),
+    (r"\n64 ", "\n64.0 ", "column Size: '64.0' is not a non-negative integer"),
+    (r"\Z", "DATA VALIDATION ERROR: osu_latency exited with status 1\n", "the run failed"),
+    (r"\Z", "[node1:1] *** Process received signal ***\n", "the run failed"),
+])  # fmt: skip
 def test_each_guard(pattern, replacement, reason):
     damaged = re.sub(pattern, replacement.replace("\\n", "\n"), LATENCY, count=1)
     assert damaged != LATENCY

@@ -132,37 +132,34 @@ def test_stored_outputs_name_no_machine():
         assert not re.search(r"/(?:tmp|work|home|root)/", text), name
 
 
-@pytest.mark.parametrize(
-    ("name", "context", "reason"),
-    [
-        ("stream/error-two-ranks-interleaved", {}, "outputs of 2 processes"),
-        ("stream/error-validation", {}, "validation failed"),
-        ("imb/error-out-of-memory", {"benchmark": "Allgather"}, "out-of-mem"),
-        ("imb/error-time-out", {"benchmark": "Allreduce"}, "time-out"),
-        ("imb/error-unknown-benchmark-mpich", {"benchmark": "PingPong"}, "Invalid benchmark name pingpongg"),
-        ("imb/error-unknown-benchmark-intelmpi", {"benchmark": "Barrier"}, "Invalid benchmark name pingpongg"),
-        ("imb/error-one-process", {"benchmark": "PingPong"}, "PingPong is missing: .*invalid for 1 processes"),
-        ("imb/error-one-process", {}, "no benchmark ran: .*invalid for 1 processes"),
-        ("imb/error-multi-groups", {"benchmark": "PingPong"}, "PingPong is missing: the output holds Multi-PingPong"),
-        ("imb/error-multi-groups", {}, "no line '#processes'"),
-        ("imb/error-wrong-launcher", {"benchmark": "Bcast", "ranks": 2}, "several independent runs"),
-        ("imb/error-killed-rank-mpich", {}, "BAD TERMINATION .* EXIT CODE: 9"),
-        ("imb/error-killed-rank-intelmpi", {}, r"BAD TERMINATION .* KILLED BY SIGNAL: 9 \(Killed\)"),
-        ("imb/error-missing-library", {}, "error while loading shared libraries: libmpi.so.12"),
-        ("osu/error-killed-rank-openmpi", {"last_bytes": 4 * MIB}, "noticed that process rank 1"),
-        ("osu/error-killed-rank-mpich", {"last_bytes": 4 * MIB}, "BAD TERMINATION"),
-        ("osu/error-killed-rank-intelmpi", {"last_bytes": 4 * MIB}, "BAD TERMINATION"),
-        ("osu/error-abort-openmpi", {"last_bytes": 4 * MIB}, "MPI_ABORT was invoked on rank 1"),
-        ("osu/error-abort-mpich", {"last_bytes": 4 * MIB}, r"Abort\(7\) on node"),
-        ("osu/error-abort-intelmpi", {"last_bytes": 4 * MIB}, r"Abort\(7\) on node"),
-        ("osu/error-no-program-openmpi", {"last_bytes": 8}, "unable to launch"),
-        ("osu/error-no-program-mpich", {"last_bytes": 8}, "execvp error on file"),
-        ("osu/error-no-program-intelmpi", {"last_bytes": 8}, "execvp error on file"),
-        ("osu/error-one-process-mpich", {"last_bytes": 8}, "requires exactly two processes"),
-        ("osu/error-stderr-in-table-openmpi", {"last_bytes": 4096}, "not a row of the table"),
-        ("osu/error-validation-handmade", {"last_bytes": 4096}, "validation failed"),
-    ],
-)
+@pytest.mark.parametrize(("name", "context", "reason"), [
+    ("stream/error-two-ranks-interleaved", {}, "outputs of 2 processes"),
+    ("stream/error-validation", {}, "validation failed"),
+    ("imb/error-out-of-memory", {"benchmark": "Allgather"}, "out-of-mem"),
+    ("imb/error-time-out", {"benchmark": "Allreduce"}, "time-out"),
+    ("imb/error-unknown-benchmark-mpich", {"benchmark": "PingPong"}, "Invalid benchmark name pingpongg"),
+    ("imb/error-unknown-benchmark-intelmpi", {"benchmark": "Barrier"}, "Invalid benchmark name pingpongg"),
+    ("imb/error-one-process", {"benchmark": "PingPong"}, "PingPong is missing: .*invalid for 1 processes"),
+    ("imb/error-one-process", {}, "no benchmark ran: .*invalid for 1 processes"),
+    ("imb/error-multi-groups", {"benchmark": "PingPong"}, "PingPong is missing: the output holds Multi-PingPong"),
+    ("imb/error-multi-groups", {}, "no line '#processes'"),
+    ("imb/error-wrong-launcher", {"benchmark": "Bcast", "ranks": 2}, "several independent runs"),
+    ("imb/error-killed-rank-mpich", {}, "BAD TERMINATION .* EXIT CODE: 9"),
+    ("imb/error-killed-rank-intelmpi", {}, r"BAD TERMINATION .* KILLED BY SIGNAL: 9 \(Killed\)"),
+    ("imb/error-missing-library", {}, "error while loading shared libraries: libmpi.so.12"),
+    ("osu/error-killed-rank-openmpi", {"last_bytes": 4 * MIB}, "noticed that process rank 1"),
+    ("osu/error-killed-rank-mpich", {"last_bytes": 4 * MIB}, "BAD TERMINATION"),
+    ("osu/error-killed-rank-intelmpi", {"last_bytes": 4 * MIB}, "BAD TERMINATION"),
+    ("osu/error-abort-openmpi", {"last_bytes": 4 * MIB}, "MPI_ABORT was invoked on rank 1"),
+    ("osu/error-abort-mpich", {"last_bytes": 4 * MIB}, r"Abort\(7\) on node"),
+    ("osu/error-abort-intelmpi", {"last_bytes": 4 * MIB}, r"Abort\(7\) on node"),
+    ("osu/error-no-program-openmpi", {"last_bytes": 8}, "unable to launch"),
+    ("osu/error-no-program-mpich", {"last_bytes": 8}, "execvp error on file"),
+    ("osu/error-no-program-intelmpi", {"last_bytes": 8}, "execvp error on file"),
+    ("osu/error-one-process-mpich", {"last_bytes": 8}, "requires exactly two processes"),
+    ("osu/error-stderr-in-table-openmpi", {"last_bytes": 4096}, "not a row of the table"),
+    ("osu/error-validation-handmade", {"last_bytes": 4096}, "validation failed"),
+])  # fmt: skip
 def test_error_output_is_refused_with_its_reason(name, context, reason):
     with pytest.raises(ParseError, match=reason):
         parse(name.split("/")[0], TEXTS[name], context)
@@ -298,14 +295,11 @@ def test_lines_of_a_library_among_the_figures_are_no_figures(case, said):
     assert parse(parser, among, context) == parse(parser, TEXTS[name], context)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "[1612270288.550344] [node1:30381:0]          ib_md.c:325  UCX  ERROR ibv_reg_mr() failed: no memory",
-        "[1612270288.550344] [node1:30381:0] 8 1.50",
-        "node1: UCX WARN no device",
-    ],
-)
+@pytest.mark.parametrize("said", [
+    "[1612270288.550344] [node1:30381:0]          ib_md.c:325  UCX  ERROR ibv_reg_mr() failed: no memory",
+    "[1612270288.550344] [node1:30381:0] 8 1.50",
+    "node1: UCX WARN no device",
+])  # fmt: skip
 def test_errors_of_a_library_and_halves_of_lines_are_still_garbled_output(said):
     text = TEXTS["osu/mpich-c-latency"].splitlines(keepends=True)
     among = "".join(text[:-3]) + text[-3].rstrip("\n") + said + "\n" + "".join(text[-2:])

@@ -30,44 +30,37 @@ def test_without_openmp_there_is_no_thread_count():
     assert found[0].params == {"array_elements": 1000000}
 
 
-@pytest.mark.parametrize(
-    ("pattern", "replacement", "reason"),
-    [
-        (r"(?s)^.*?(?=Function)", "", "no line 'STREAM version'"),
-        (r"STREAM version", "STREAM2 version", "no line 'STREAM version'"),
-        (r"Array size = [0-9]+", "Array size = many", "the array size is missing"),
-        (r"(Array size = .*\n)", r"\1\1", "the array size stands there 2 times"),
-        (r"Each kernel .*\n", "", "number of executions is missing"),
-        (r"Threads counted = 2", "Threads counted = 1", "2 threads requested, 1 counted"),
-        (r"Number of Threads counted.*\n", "", "'Number of Threads counted' is missing"),
-        (r"(Number of Threads counted.*\n)", r"\1\1", "stands there 2 times: lines of several ranks"),
-        (r"(?s)Function.*", "", "never begins: truncated"),
-        (r"Add: .*\n", "", "'Triad: .*' stands where the row 'Add:' was expected"),
-        (r"(Scale: .*\n)", r"\1\1", "'Scale: .*' stands where the row 'Add:' was expected"),
-        (r"(?s)Add:.*", "", "truncated: the output ends before the row 'Add:'"),
-        (r"(Copy: +)[0-9.]+", r"\1nan", "'nan' is not a finite"),
-        (r"(Copy: +)[0-9.]+", r"\1inf", "'inf' is not a finite"),
-        (r"(Copy: +)", r"\1-", "'-136677.9' is not a finite, non-negative"),
-        (r"(Copy: +)[0-9.]+", r"\g<1>1e999", "'1e999' is not a finite"),
-        (r"(Copy: +)[0-9.]+", r"\g<1>1.2.3", "'1.2.3' is not a finite"),
-        (r"(Copy: +)[0-9.]+", r"\g<1>0.0", "impossible row"),
-        (r"(Copy: +)[0-9.]+ +[0-9.]+", r"\g<1>136677.9 0.9", "impossible row"),
-        (r"(Copy: .*)\n", r"\1 Copy: 1.0 2.0 3.0 4.0\n", "stands where the row 'Copy:' was expected"),
-        (r"\n(Triad)", r"\nsome warning\n\1", "'some warning' stands where the row 'Triad:'"),
-        (
-            r"Solution Validates.*",
-            "Failed Validation on array a[], AvgRelAbsErr > epsilon (1e-13)",
-            "validation failed",
-        ),
-        (r"Solution Validates.*\n", "", "was expected: garbled output|ends before 'Solution Validates'"),
-        (r"(?s)Solution.*", "", "truncated: the output ends before 'Solution Validates'"),
-        (r"(?s)(Solution Val).*", r"\1", "stands where 'Solution Validates' was expected"),
-        (r"(?s)(three arrays\n)-.*", r"\1", "truncated: the output ends before the last rule"),
-        (r"\Z", "more\n", "'more' stands where nothing more was expected"),
-        (r"\Z", TWO, "outputs of 2 processes"),
-        (r"\Z", "Abort(1) on node 0 (rank 0): died\n", "the run failed"),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "replacement", "reason"), [
+    (r"(?s)^.*?(?=Function)", "", "no line 'STREAM version'"),
+    (r"STREAM version", "STREAM2 version", "no line 'STREAM version'"),
+    (r"Array size = [0-9]+", "Array size = many", "the array size is missing"),
+    (r"(Array size = .*\n)", r"\1\1", "the array size stands there 2 times"),
+    (r"Each kernel .*\n", "", "number of executions is missing"),
+    (r"Threads counted = 2", "Threads counted = 1", "2 threads requested, 1 counted"),
+    (r"Number of Threads counted.*\n", "", "'Number of Threads counted' is missing"),
+    (r"(Number of Threads counted.*\n)", r"\1\1", "stands there 2 times: lines of several ranks"),
+    (r"(?s)Function.*", "", "never begins: truncated"),
+    (r"Add: .*\n", "", "'Triad: .*' stands where the row 'Add:' was expected"),
+    (r"(Scale: .*\n)", r"\1\1", "'Scale: .*' stands where the row 'Add:' was expected"),
+    (r"(?s)Add:.*", "", "truncated: the output ends before the row 'Add:'"),
+    (r"(Copy: +)[0-9.]+", r"\1nan", "'nan' is not a finite"),
+    (r"(Copy: +)[0-9.]+", r"\1inf", "'inf' is not a finite"),
+    (r"(Copy: +)", r"\1-", "'-136677.9' is not a finite, non-negative"),
+    (r"(Copy: +)[0-9.]+", r"\g<1>1e999", "'1e999' is not a finite"),
+    (r"(Copy: +)[0-9.]+", r"\g<1>1.2.3", "'1.2.3' is not a finite"),
+    (r"(Copy: +)[0-9.]+", r"\g<1>0.0", "impossible row"),
+    (r"(Copy: +)[0-9.]+ +[0-9.]+", r"\g<1>136677.9 0.9", "impossible row"),
+    (r"(Copy: .*)\n", r"\1 Copy: 1.0 2.0 3.0 4.0\n", "stands where the row 'Copy:' was expected"),
+    (r"\n(Triad)", r"\nsome warning\n\1", "'some warning' stands where the row 'Triad:'"),
+    (r"Solution Validates.*", "Failed Validation on array a[], AvgRelAbsErr > epsilon (1e-13)", "validation failed"),
+    (r"Solution Validates.*\n", "", "was expected: garbled output|ends before 'Solution Validates'"),
+    (r"(?s)Solution.*", "", "truncated: the output ends before 'Solution Validates'"),
+    (r"(?s)(Solution Val).*", r"\1", "stands where 'Solution Validates' was expected"),
+    (r"(?s)(three arrays\n)-.*", r"\1", "truncated: the output ends before the last rule"),
+    (r"\Z", "more\n", "'more' stands where nothing more was expected"),
+    (r"\Z", TWO, "outputs of 2 processes"),
+    (r"\Z", "Abort(1) on node 0 (rank 0): died\n", "the run failed"),
+])  # fmt: skip
 def test_each_guard(pattern, replacement, reason):
     damaged = re.sub(pattern, replacement.replace("\\n", "\n"), TWO, count=1)
     assert damaged != TWO
@@ -100,15 +93,12 @@ def test_combine_refuses_ranks_that_ran_other_things():
         stream.combine([one, parse("stream", TWO)])
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"unit": "MiB/s"}, "unknown unit 'MiB/s'"),
-        ({"value": float("nan")}, "not a finite"),
-        ({"value": float("inf")}, "not a finite"),
-        ({"value": -1.0}, "not a finite"),
-    ],
-)
+@pytest.mark.parametrize(("change", "reason"), [
+    ({"unit": "MiB/s"}, "unknown unit 'MiB/s'"),
+    ({"value": float("nan")}, "not a finite"),
+    ({"value": float("inf")}, "not a finite"),
+    ({"value": -1.0}, "not a finite"),
+])  # fmt: skip
 def test_a_measurement_checks_itself(change, reason):
     sound = {"metric": "triad", "value": 1.0, "unit": "MB/s", "better": "higher", "params": {}}
     assert msgspec.to_builtins(measured(**sound)) == {**sound, "iterations": None}  # type: ignore[arg-type]

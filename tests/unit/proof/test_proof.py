@@ -24,47 +24,6 @@ from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import Witness
 from plumbline.proof import judged
 
-#: threads that use 0.2 s of CPU time each: by OpenMP, or by pthreads that have ended at the end
-OPENMP = """
-#include <time.h>
-static double now(clockid_t c) { struct timespec t; clock_gettime(c, &t); return t.tv_sec + t.tv_nsec / 1e9; }
-int main(void) {
-#pragma omp parallel num_threads(2)
-    for (double end = now(CLOCK_THREAD_CPUTIME_ID) + 0.2; now(CLOCK_THREAD_CPUTIME_ID) < end;) ;
-    return 0;
-}
-"""
-PTHREADS = """
-#include <pthread.h>
-#include <time.h>
-static double now(clockid_t c) { struct timespec t; clock_gettime(c, &t); return t.tv_sec + t.tv_nsec / 1e9; }
-static void *work(void *x) {
-    for (double end = now(CLOCK_THREAD_CPUTIME_ID) + 0.2; now(CLOCK_THREAD_CPUTIME_ID) < end;) ;
-    return x;
-}
-int main(void) {
-    pthread_t both[2];
-    for (int i = 0; i < 2; i++) pthread_create(both + i, 0, work, 0);
-    for (int i = 0; i < 2; i++) pthread_join(both[i], 0);
-    return 0;
-}
-"""
-#: as many ways to end
-ENDS = """
-#include <signal.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-    if (argc > 1 && argv[1][0] == 'f') return fork() == 0 ? 0 : 3;
-    if (argc > 1 && argv[1][0] != 'w') return atoi(argv[1]);
-    for (clock_t end = clock() + CLOCKS_PER_SEC / 4; clock() < end;) ;
-    if (argc > 1) return 0;
-    raise(SIGSEGV);
-}
-"""
-
-
 #: of the command, as its own process
 MAIN = "from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
 
@@ -73,10 +32,10 @@ MAIN = "from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
 def programs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("programs")
     return SimpleNamespace(
-        openmp=compile_c(folder, OPENMP, "-fopenmp", name="openmp"),
-        pthreads=compile_c(folder, PTHREADS, "-pthread", name="pthreads"),
-        ends=compile_c(folder, ENDS, name="ends"),
-        static=compile_c(folder, ENDS.replace("raise(SIGSEGV);", "return 0;"), "-static", name="static"),
+        openmp=compile_c(folder, "openmp_work.c", "-fopenmp", name="openmp"),
+        pthreads=compile_c(folder, "thread_work.c", "-pthread", name="pthreads"),
+        ends=compile_c(folder, "proven_ends.c", name="ends"),
+        static=compile_c(folder, "proven_ends.c", "-DWELL", "-static", name="static"),
     )
 
 
@@ -129,15 +88,11 @@ def test_a_static_program_is_not_known(words, programs):
 WORK = "taskset -c {0} {2} work"
 
 
-@pytest.mark.parametrize(
-    ("script", "verdict", "reason"),
-    [
-        (WORK + " & " + WORK + " & wait", "wrong", "2 threads of ends on"),
-        (WORK + " & " + WORK.replace("{0}", "{1}") + " & wait", "right", ""),
-        (WORK + "; " + WORK, "not known", "1 other working process of the command, at another time"),
-    ],
-    ids=["on the same CPU", "each on its own", "after one another"],
-)
+@pytest.mark.parametrize(("script", "verdict", "reason"), [
+    (WORK + " & " + WORK + " & wait", "wrong", "2 threads of ends on"),
+    (WORK + " & " + WORK.replace("{0}", "{1}") + " & wait", "right", ""),
+    (WORK + "; " + WORK, "not known", "1 other working process of the command, at another time"),
+], ids=["on the same CPU", "each on its own", "after one another"])  # fmt: skip
 def test_every_process_that_worked_is_judged_or_the_verdict_is_not_right(script, verdict, reason, programs):
     done = proof.run(["sh", "-c", script.format(*cpus(2), programs.ends)])
     assert done.verdict == verdict, done.reasons

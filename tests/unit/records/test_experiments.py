@@ -110,10 +110,9 @@ def test_a_refused_candidate_does_not_move_the_reference(stored):
     assert sessions(Selection()) == [9]
 
 
-def test_where_there_are_experiments_alone_the_option_is_named(local, capsys):
+def test_where_there_are_experiments_alone_the_option_is_named(local, refused):
     keep(measured(1, 1.0, campaign=None, side="baseline"))
-    assert cli.main(["history"]) == 3
-    assert "--experiments" in capsys.readouterr().err
+    assert "--experiments" in refused(3, "history")
 
 
 def test_the_newest_record_is_of_no_experiment(stored):
@@ -123,16 +122,13 @@ def test_the_newest_record_is_of_no_experiment(stored):
     assert int(query.find("last").id, 16) == LAB
 
 
-@pytest.mark.parametrize(
-    ("profile", "wanted", "expected"),
-    [
-        (None, "last", 3),
-        ("quick", "last", 3),
-        ("full", "last", 2),
-        (None, f"C{LAB}", LAB),
-        (None, f"C{INTERRUPTED}", INTERRUPTED),
-    ],
-)
+@pytest.mark.parametrize(("profile", "wanted", "expected"), [
+    (None, "last", 3),
+    ("quick", "last", 3),
+    ("full", "last", 2),
+    (None, f"C{LAB}", LAB),
+    (None, f"C{INTERRUPTED}", INTERRUPTED),
+])  # fmt: skip
 def test_the_report_is_of_the_newest_whole_campaign_of_the_profile(stored, profile, wanted, expected):
     rows, _ = query.records()
     assert data.choose(rows, wanted, "local", profile)[0] == f"C{expected}"
@@ -151,15 +147,12 @@ def test_without_whole_campaigns_a_part_is_shown_before_a_lab(stored):
     assert data.choose([row for row in rows if row.campaign is None], "last", "local")[0] is None
 
 
-@pytest.mark.parametrize(
-    ("profile", "cases", "part"),
-    [
-        ("quick", [("OK", "a", None)], None),
-        ("quick", [("OK", "a", None), ("ABORT", "b", None)], outcome.INTERRUPTED),
-        ("lab", [("OK", "a", None)], outcome.CHOSEN),
-        ("accept", [("OK", "a", None)], outcome.CHOSEN),
-    ],
-)
+@pytest.mark.parametrize(("profile", "cases", "part"), [
+    ("quick", [("OK", "a", None)], None),
+    ("quick", [("OK", "a", None), ("ABORT", "b", None)], outcome.INTERRUPTED),
+    ("lab", [("OK", "a", None)], outcome.CHOSEN),
+    ("accept", [("OK", "a", None)], outcome.CHOSEN),
+])  # fmt: skip
 def test_early_outcomes_say_what_they_can(local, profile, cases, part):
     outcome.write("local", "C", profile, cases)
     assert outcome.standing("local", "C") == (profile, part)
@@ -190,15 +183,12 @@ def test_the_page_lists_the_others(stored, capsys):
     assert [int(row[2], 16) for row in points] == PLAIN
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"environment": {"A": "1"}},
-        {"settings": {"btl": "self"}},
-        {"context": {"replaced": ["/tmp/a.out"]}},
-        {"application": {"name": "heat", "program": "heat", "commit": "a" * 40, "build": {"CFLAGS": "-O3"}}},
-    ],
-)
+@pytest.mark.parametrize("changes", [
+    {"environment": {"A": "1"}},
+    {"settings": {"btl": "self"}},
+    {"context": {"replaced": ["/tmp/a.out"]}},
+    {"application": {"name": "heat", "program": "heat", "commit": "a" * 40, "build": {"CFLAGS": "-O3"}}},
+])  # fmt: skip
 def test_other_circumstances_are_another_series_and_another_reference(changes):
     rows = [
         convert(measured(number, 100.0 + 20 * (number % 2), variant=variant(**(changes if number % 2 else {})))).row()

@@ -11,6 +11,7 @@ from contextlib import closing
 
 import pytest
 from samples import record
+from witness_helper import compile_c
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
@@ -23,28 +24,6 @@ sys.path.insert(0, str(paths.root() / "tests" / "scale"))
 
 import generate
 
-#: kills its process at write number KILL_AT; of Python's libraries only SQLite writes so
-KILLER = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/types.h>
-static void count(void) {
-    static long left = -1;
-    if (left < 0) left = atol(getenv("KILL_AT"));
-    if (--left == 0) raise(SIGKILL);
-}
-ssize_t pwrite64(int file, const void *text, size_t size, off64_t place) {
-    count();
-    ssize_t (*real)(int, const void *, size_t, off64_t) = dlsym(RTLD_NEXT, "pwrite64");
-    return real(file, text, size, place);
-}
-int fdatasync(int file) {
-    count();
-    return 0;
-}
-"""
 CHILD = """
 from plumbline.records import index, query
 index.SMALL, index.SETTLED, index.BATCH = 0, 0, 4000
@@ -261,20 +240,17 @@ def spoil(file, content):
         file.write_bytes(content(file.read_bytes()))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        lambda old: b"",
-        lambda old: b"no database at all, but long enough to be read as the header of such a file " * 9,
-        lambda old: old[: len(old) // 2],
-        lambda old: old[:4096] + bytes(len(old) - 4096),
-        "PRAGMA user_version = 7",
-        "UPDATE rows SET row = x'c1'",
-        "DELETE FROM shared",
-        "DROP TABLE rows",
-        "UPDATE sites SET digest = x'00', listing = x'c1'",
-    ],
-)
+@pytest.mark.parametrize("content", [
+    lambda old: b"",
+    lambda old: b"no database at all, but long enough to be read as the header of such a file " * 9,
+    lambda old: old[: len(old) // 2],
+    lambda old: old[:4096] + bytes(len(old) - 4096),
+    "PRAGMA user_version = 7",
+    "UPDATE rows SET row = x'c1'",
+    "DELETE FROM shared",
+    "DROP TABLE rows",
+    "UPDATE sites SET digest = x'00', listing = x'c1'",
+])  # fmt: skip
 def test_a_damaged_or_older_index_is_made_anew(results, monkeypatch, content):
     put("s1", *range(1, 20))
     assert_right(monkeypatch)
@@ -343,10 +319,7 @@ def test_several_commands_make_one_index(results, monkeypatch):
 
 @pytest.mark.parametrize("kills", [8, pytest.param(200, marks=pytest.mark.long)])
 def test_a_kill_at_any_write_of_the_index_leaves_right_answers(results, monkeypatch, tmp_path, kills):
-    compiler = shutil.which("cc") or pytest.skip("no C compiler")
-    library = tmp_path / "killer.so"
-    words = [compiler, "-shared", "-fPIC", "-o", library, "-x", "c", "-", "-ldl"]
-    subprocess.run(words, input=KILLER, text=True, check=True)
+    library = compile_c(tmp_path, "kills_at_a_write.c", "-shared", "-fPIC", "-ldl")
     number, write, killed = 0, 0, 0
     while killed < kills:
         for _ in range(3):

@@ -29,18 +29,6 @@ def put(results, values, site="local"):
     (results / site / "s.jsonl").write_text("".join(json.dumps(item) + "\n" for item in found))
 
 
-def test_a_note_is_written_listed_and_removed(results, capsys):
-    put(results, [1.0])
-    assert cli.main(["note", "kernel update", "--site", "local", "--time", "2026-11-22T10:30"]) == 0
-    assert "noted: 2026-11-22 10:30 local: kernel update (" in capsys.readouterr().out
-    assert cli.main(["note"]) == 0
-    assert "kernel update" in capsys.readouterr().out
-    (kept,), _ = notes.read("local")
-    assert kept.time == "2026-11-22T10:30:00.000Z"
-    assert cli.main(["note", "--remove", kept.id[:3]]) == 0
-    assert notes.read("local") == ([], [])
-
-
 def test_notes_are_no_records(results):
     put(results, [1.0])
     notes.add("local", "x", notes.moment("2026-01-01"))
@@ -49,38 +37,31 @@ def test_notes_are_no_records(results):
     assert sources.sites() == ["local"]
 
 
-@pytest.mark.parametrize(
-    ("text", "moment"),
-    [
-        ("2026-11-22", "2026-11-22T00:00:00.000Z"),
-        ("2026-11-22T10:30Z", "2026-11-22T10:30:00.000Z"),
-        ("2026-11-22T10:30+02:00", "2026-11-22T08:30:00.000Z"),
-    ],
-)
+@pytest.mark.parametrize(("text", "moment"), [
+    ("2026-11-22", "2026-11-22T00:00:00.000Z"),
+    ("2026-11-22T10:30Z", "2026-11-22T10:30:00.000Z"),
+    ("2026-11-22T10:30+02:00", "2026-11-22T08:30:00.000Z"),
+])  # fmt: skip
 def test_times(text, moment):
     assert notes.moment(text) == moment
 
 
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        (["x", "--time", "yesterday"], "'yesterday' is not a time"),
-        (["x", "--time", "0001-01-01T00:00+09:00"], "is not a time"),
-        (["x", "--remove", "ab"], "a note and --remove"),
-        (["--remove", "ab"], "no note 'ab'"),
-        (["--time", "2026-01-01"], "--time goes with a note"),
-        ([" \t "], "the text is empty"),
-        (["x", "--time", "9999-01-01"], "is not a time"),
-        (["x", "--time", "1969-12-31"], "is not a time"),
-        (["x" * 501], "the text has 501 characters"),
-        (["a\x1bb"], "characters that cannot be shown"),
-        (["x", "--site", "elsewhere"], "no records of site 'elsewhere'"),
-    ],
-)
-def test_what_is_refused(results, capsys, words, what):
+@pytest.mark.parametrize(("words", "what"), [
+    (["x", "--time", "yesterday"], "'yesterday' is not a time"),
+    (["x", "--time", "0001-01-01T00:00+09:00"], "is not a time"),
+    (["x", "--remove", "ab"], "a note and --remove"),
+    (["--remove", "ab"], "no note 'ab'"),
+    (["--time", "2026-01-01"], "--time goes with a note"),
+    ([" \t "], "the text is empty"),
+    (["x", "--time", "9999-01-01"], "is not a time"),
+    (["x", "--time", "1969-12-31"], "is not a time"),
+    (["x" * 501], "the text has 501 characters"),
+    (["a\x1bb"], "characters that cannot be shown"),
+    (["x", "--site", "elsewhere"], "no records of site 'elsewhere'"),
+])  # fmt: skip
+def test_what_is_refused(results, refused, words, what):
     put(results, [1.0])
-    assert cli.main(["note", *words]) == 2
-    assert what in capsys.readouterr().err
+    assert what in refused(2, "note", *words)
     assert not notes.file("local").exists()
 
 
@@ -117,16 +98,14 @@ def test_a_note_that_cannot_be_written_is_one_line(results):
         notes.add("local", "x", notes.moment("2026-01-01"))
 
 
-def test_history_names_what_happened_at_a_change(results, capsys):
+def test_history_names_what_happened_at_a_change(results, output_of):
     put(results, [10000.0 + day % 3 for day in range(14)] + [9000.0 + day % 3 for day in range(7)])
     notes.add("local", "before it all", notes.moment("2026-01-13"))
     notes.add("local", "new kernel", notes.moment("2026-01-14T12:00"))
-    assert cli.main(["history"]) == 1
-    out = capsys.readouterr().out
+    out = output_of(1, "history")
     assert "−10.0 % worse since 00000000000e, noted: new kernel" in out
     assert "before it all" in out.partition("what happened")[2]
-    assert cli.main(["history", "--json"]) == 1
-    (alarm,) = json.loads(capsys.readouterr().out)["alarms"]
+    (alarm,) = json.loads(output_of(1, "history", "--json"))["alarms"]
     assert alarm["notes"] == ["new kernel"]
 
 
@@ -144,14 +123,13 @@ def test_a_gate_tells_the_newest_notes_of_its_site(results):
         assert notes.before(elsewhere, now) == []
 
 
-def test_a_gate_of_a_session_tells_what_was_noted_before_its_end(results, tmp_path, capsys):
+def test_a_gate_of_a_session_tells_what_was_noted_before_its_end(results, tmp_path, output_of):
     put(results, [10000.0, 10000.0])
     for day, text in (("2025-11-01", "long before"), ("2026-01-01T12:00", "new | kernel"), ("2026-01-03", "later")):
         notes.add("local", text, notes.moment(day))
     outputs = {ending: tmp_path / f"o.{ending}" for ending in ("json", "md", "html")}
     words = [word for file in outputs.values() for word in ("--output", str(file))]
-    assert cli.main(["gate", str(results / "local" / "s.jsonl"), *words]) == 3  # three launches are too few
-    *_, told, closing = capsys.readouterr().out.splitlines()
+    *_, told, closing = output_of(3, "gate", str(results / "local" / "s.jsonl"), *words).splitlines()
     assert told == "noted for 2026-01-01 12:00: new | kernel"
     assert closing.startswith("gate: INVALID")
     facts = {fact["name"]: fact["text"] for fact in json.loads(outputs["json"].read_text())["facts"]}

@@ -95,20 +95,17 @@ def test_what_the_schema_forbids_is_damage_with_file_and_line(results, path, val
     assert [row.id for row in found] == ["0123456789ab", "1" * 12]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"{broken\n",
-        b'{"a":1}{"b":2}\n',
-        b'"text"\n',
-        b"[]\n",
-        b"null\n",
-        b"\xff\xfe\n",
-        (12 * bytes(range(256))).replace(b"\n", b"x") + b"\n",
-        json.dumps(record(id="2" * 12)).encode()[:-30],
-        json.dumps(record(id="2" * 12)).encode()[:-30] + b"\n" + json.dumps(record(id="3" * 12)).encode() + b"\n",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    b"{broken\n",
+    b'{"a":1}{"b":2}\n',
+    b'"text"\n',
+    b"[]\n",
+    b"null\n",
+    b"\xff\xfe\n",
+    (12 * bytes(range(256))).replace(b"\n", b"x") + b"\n",
+    json.dumps(record(id="2" * 12)).encode()[:-30],
+    json.dumps(record(id="2" * 12)).encode()[:-30] + b"\n" + json.dumps(record(id="3" * 12)).encode() + b"\n",
+])  # fmt: skip
 def test_lines_that_are_no_records_are_named_and_the_rest_is_read(results, line):
     put(results, [[record()], [record(id="1" * 12)]])
     with (results / "local" / "s1.jsonl").open("ab") as stream:
@@ -251,14 +248,14 @@ def test_a_file_that_vanishes_while_reading_is_looked_for_anew(results, monkeypa
     def stale(site, *words):
         entries = list(real(site, *words))
         calls.append(site)
-        if len(calls) == 2:
+        if len(calls) == 1:
             (results / "local" / "s1.jsonl").unlink()
         return entries
 
     monkeypatch.setattr(index, "_is_small", lambda site: True)
     monkeypatch.setattr(index, "_listing", stale)
     found, damages = query.records(Selection(site="local"))
-    assert ([row.id for row in found], damages, len(calls)) == (["0123456789ab"], [], 4)
+    assert ([row.id for row in found], damages, len(calls)) == (["0123456789ab"], [], 2)
 
 
 def test_files_that_keep_vanishing_end_with_an_error(results, monkeypatch):

@@ -56,17 +56,14 @@ def test_launches_are_interleaved_and_the_first_ones_thrown_away(pairs):
     assert len({tuple(order[start : start + 2]) for start in range(2, len(order), 2)}) == 2
 
 
-@pytest.mark.parametrize(
-    ("median", "low", "high", "better", "verdict"),
-    [
-        (1.02, 1.01, 1.03, "higher", "reached"),
-        (1.02, 0.99, 1.03, "higher", "open, median reaches it"),
-        (0.99, 0.97, 1.01, "higher", "open, median misses it"),
-        (0.98, 0.97, 0.99, "higher", "missed"),
-        (0.98, 0.97, 0.99, "lower", "reached"),
-        (1.02, 1.01, 1.03, "lower", "missed"),
-    ],
-)
+@pytest.mark.parametrize(("median", "low", "high", "better", "verdict"), [
+    (1.02, 1.01, 1.03, "higher", "reached"),
+    (1.02, 0.99, 1.03, "higher", "open, median reaches it"),
+    (0.99, 0.97, 1.01, "higher", "open, median misses it"),
+    (0.98, 0.97, 0.99, "higher", "missed"),
+    (0.98, 0.97, 0.99, "lower", "reached"),
+    (1.02, 1.01, 1.03, "lower", "missed"),
+])  # fmt: skip
 def test_verdicts(pairs, median, low, high, better, verdict):
     assert pairs.Ratio(median, low, high, 9, 1.0, 1.0, better).verdict(1.0) == verdict
 
@@ -110,14 +107,11 @@ def test_what_the_other_programs_print_is_read(pairs, monkeypatch):
         membw.stream_triad("Segmentation fault")
 
 
-@pytest.mark.parametrize(
-    ("flags", "kernel"),
-    [
-        ("fpu sse2 avx avx2 avx512f", "stream_mem_avx512"),
-        ("fpu sse2 avx avx2", "stream_mem_avx"),
-        ("fpu sse2", "stream_mem_sse"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "kernel"), [
+    ("fpu sse2 avx avx2 avx512f", "stream_mem_avx512"),
+    ("fpu sse2 avx avx2", "stream_mem_avx"),
+    ("fpu sse2", "stream_mem_sse"),
+])  # fmt: skip
 def test_likwid_runs_the_widest_kernel(pairs, monkeypatch, flags, kernel):
     monkeypatch.delitem(sys.modules, "membw", raising=False)
     import membw

@@ -5,48 +5,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from witness_helper import compile_c
 
 from plumbline.base import paths
 
 COMMON = paths.root() / "custom-kernels/common"
-PROGRAM = r"""
-#include "json.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-int main(int count, char **words) {
-    struct json out;
-    if (count > 1 && !strcmp(words[1], "memory"))
-        json_start_string(&out);
-    else
-        json_start(&out, STDOUT_FILENO);
-    json_open(&out, NULL, '{');
-    json_text(&out, "text", "a \"b\" \\ \n \xff \xc3\xa9");
-    json_bool(&out, "fine", true);
-    json_open(&out, "numbers", '[');
-    for (int i = -1; i < 4096; i++)
-        json_int(&out, NULL, i);
-    json_close(&out, ']');
-    json_close(&out, '}');
-    if (out.fd >= 0)
-        return json_finish(&out);
-    char *text = json_string(&out);
-    fputs(text, stdout);
-    free(text);
-    return 0;
-}
-"""
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("json")
-    (folder / "program.c").write_text(PROGRAM)
-    words = ["cc", "-std=c17", "-D_GNU_SOURCE", f"-I{COMMON}", "-o", folder / "program", folder / "program.c"]
-    subprocess.run([*words, COMMON / "json.c"], check=True)
-    return folder / "program"
+    return compile_c(folder, "writes_json.c", "-std=c17", f"-I{COMMON}", COMMON / "json.c")
 
 
 def test_a_document_longer_than_the_buffer_is_whole_in_a_file_and_in_memory(program):

@@ -15,40 +15,33 @@ def selection():
     return changed.Selection()
 
 
-@pytest.mark.parametrize(
-    ("path", "chosen", "left"),
-    [
-        ("plumbline/gate/live.py", "tests/unit/gate/test_gate_measure.py", "tests/unit/parsers/test_parsers_imb.py"),
-        (
-            "plumbline/judge/compare.py",
-            "tests/unit/show/compare/test_compare.py",
-            "tests/unit/host/topology/test_bind_exec.py",
-        ),
-        ("plumbline/judge/compare.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
-        ("plumbline/extras/accept/verdict.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
-        ("plumbline/base/units.py", "tests/unit/judge/test_outliers.py", "tests/unit/repository/test_untouched.py"),
-        (
-            "plumbline/extras/labs/declared/R8.yaml",
-            "tests/unit/extras/labs/test_labs.py",
-            "tests/unit/gate/test_gate_fixed.py",
-        ),
-        ("plumbline/gate/gone.py", "tests/unit/gate/test_gate_setup.py", "tests/unit/parsers/test_parsers_imb.py"),
-        (
-            "custom-kernels/check/judge.c",
-            "tests/unit/extras/nodes/health/test_check_runs.py",
-            "tests/unit/gate/test_gate_fixed.py",
-        ),
-        (
-            "custom-kernels/bind/plan.c",
-            "tests/unit/host/topology/test_bind_exec.py",
-            "tests/unit/base/test_csv_input.py",
-        ),
-        ("tests/support/samples.py", "tests/unit/judge/test_outliers.py", "tests/unit/repository/test_untouched.py"),
-        ("tests/unit/gate/test_gate_fixed.py", "tests/unit/gate/test_gate_fixed.py", "tests/golden/test_commands.py"),
-        ("reframe-tests/osu.py", "tests/golden", "tests/unit/gate/test_gate_fixed.py"),
-        ("spack-env/versions.yaml", "tests/unit/extras/spack", "tests/unit/gate/test_gate_fixed.py"),
-    ],
-)
+@pytest.mark.parametrize(("path", "chosen", "left"), [
+    ("plumbline/gate/live.py", "tests/unit/gate/test_gate_measure.py", "tests/unit/parsers/test_parsers_imb.py"),
+    (
+        "plumbline/judge/compare.py",
+        "tests/unit/show/compare/test_compare.py",
+        "tests/unit/host/topology/test_bind_exec.py",
+    ),
+    ("plumbline/judge/compare.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
+    ("plumbline/extras/accept/verdict.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
+    ("plumbline/base/units.py", "tests/unit/judge/test_outliers.py", "tests/unit/repository/test_untouched.py"),
+    (
+        "plumbline/extras/labs/declared/R8.yaml",
+        "tests/unit/extras/labs/test_labs.py",
+        "tests/unit/gate/test_gate_fixed.py",
+    ),
+    ("plumbline/gate/gone.py", "tests/unit/gate/test_gate_setup.py", "tests/unit/parsers/test_parsers_imb.py"),
+    (
+        "custom-kernels/check/judge.c",
+        "tests/unit/extras/nodes/health/test_check_runs.py",
+        "tests/unit/gate/test_gate_fixed.py",
+    ),
+    ("custom-kernels/bind/plan.c", "tests/unit/host/topology/test_bind_exec.py", "tests/unit/base/test_csv_input.py"),
+    ("tests/support/samples.py", "tests/unit/judge/test_outliers.py", "tests/unit/repository/test_untouched.py"),
+    ("tests/unit/gate/test_gate_fixed.py", "tests/unit/gate/test_gate_fixed.py", "tests/golden/test_commands.py"),
+    ("reframe-tests/osu.py", "tests/golden", "tests/unit/gate/test_gate_fixed.py"),
+    ("spack-env/versions.yaml", "tests/unit/extras/spack", "tests/unit/gate/test_gate_fixed.py"),
+])  # fmt: skip
 def test_a_change_runs_the_tests_of_what_uses_it_and_no_others(selection, path, chosen, left):
     tests = selection.tests([path])
     assert chosen in tests

@@ -34,21 +34,18 @@ def plumb(core: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=core, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
-    ("words", "output"),
-    [
-        ("--help", "plumb help --all"),
-        ("help --all", "list the records by test"),
-        ("list", "1 variant"),
-        ("show last", "launches"),
-        ("compare openmpi openmpi", ""),
-        ("report --output report.html", "report.html"),
-        ("gate --pairs pairs.csv --better lower", "PASS"),
-        ("stack list", "wheel"),
-        ("doctor", "to fix"),
-        ("stack check openmpi --run", "no extra for stack.check"),
-    ],
-)
+@pytest.mark.parametrize(("words", "output"), [
+    ("--help", "plumb help --all"),
+    ("help --all", "list the records by test"),
+    ("list", "1 variant"),
+    ("show last", "launches"),
+    ("compare openmpi openmpi", ""),
+    ("report --output report.html", "report.html"),
+    ("gate --pairs pairs.csv --better lower", "PASS"),
+    ("stack list", "wheel"),
+    ("doctor", "to fix"),
+    ("stack check openmpi --run", "no extra for stack.check"),
+])  # fmt: skip
 def test_commands_of_the_core_need_no_extra(core, words, output):
     done = plumb(core, *words.split())
     assert "error in Plumbline" not in done.stderr, done.stderr

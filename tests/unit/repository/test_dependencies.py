@@ -133,20 +133,17 @@ def run(installed: Path, home: Path, *words: str) -> subprocess.CompletedProcess
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=home, env=around)
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "said"),
-    [
-        ("--version", 0, "(wheel in "),
-        ("gate --pairs pairs.csv --better lower --output verdict.json", 0, "gate: PASS: 1 PASS"),
-        ("history --series series.csv --better lower", 0, '"alarms": []'),
-        ("list", 0, "no records yet ({home}/.local/share/plumbline/results)"),
-        ("doctor", None, " to fix, "),
-        ("stack list", 0, "not installed: plumb stack install spack:openmpi"),
-        ("stack install openmpi --dry-run", 0, "openmpi: would be installed (not installed)"),
-        ("setup", 2, "plumb-bind is not built"),
-        ("gate --baseline HEAD --candidate HEAD", 3, "commits of the suite need a checkout of it"),
-    ],
-)
+@pytest.mark.parametrize(("words", "status", "said"), [
+    ("--version", 0, "(wheel in "),
+    ("gate --pairs pairs.csv --better lower --output verdict.json", 0, "gate: PASS: 1 PASS"),
+    ("history --series series.csv --better lower", 0, '"alarms": []'),
+    ("list", 0, "no records yet ({home}/.local/share/plumbline/results)"),
+    ("doctor", None, " to fix, "),
+    ("stack list", 0, "not installed: plumb stack install spack:openmpi"),
+    ("stack install openmpi --dry-run", 0, "openmpi: would be installed (not installed)"),
+    ("setup", 2, "plumb-bind is not built"),
+    ("gate --baseline HEAD --candidate HEAD", 3, "commits of the suite need a checkout of it"),
+])  # fmt: skip
 def test_an_installed_package_needs_nothing_else(words, status, said, installed, tmp_path):
     values = [10 + place % 7 / 100 for place in range(90)]
     pairs = (f"a,{value},{values[(place + 3) % 90]}\n" for place, value in enumerate(values))

@@ -28,16 +28,12 @@ def run(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
-    ("line", "named"),
-    [
-        ("Path('checkout/results/local/b.jsonl').touch()", "results/local/b.jsonl"),
-        ("Path('checkout/results/local/a.jsonl').write_text('')", "results/local/a.jsonl"),
-        ("Path('checkout/results/local/a.jsonl').unlink()", "results/local/a.jsonl"),
-        ("Path('checkout/stacks/odd').mkdir(parents=True)", "stacks/odd"),
-    ],
-    ids=["new", "changed", "removed", "folder"],
-)
+@pytest.mark.parametrize(("line", "named"), [
+    ("Path('checkout/results/local/b.jsonl').touch()", "results/local/b.jsonl"),
+    ("Path('checkout/results/local/a.jsonl').write_text('')", "results/local/a.jsonl"),
+    ("Path('checkout/results/local/a.jsonl').unlink()", "results/local/a.jsonl"),
+    ("Path('checkout/stacks/odd').mkdir(parents=True)", "stacks/odd"),
+], ids=["new", "changed", "removed", "folder"])  # fmt: skip
 def test_a_run_that_changes_the_checkout_fails_and_names_what(tmp_path, line, named):
     done = run(tmp_path, line)
     assert done.returncode == 1, done.stdout

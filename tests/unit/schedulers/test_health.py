@@ -141,12 +141,11 @@ def test_other_words_are_refused(fake, words):
     assert fake.get("calls") == ""
 
 
-def test_by_the_command(fake, capsys):
+def test_by_the_command(fake, capsys, output_of):
     own = ["--scheduler", fake.name, "--node", "n1"]
     assert cli.main(["nodes", "drain", *own, "--reason", "memory is 70 GB/s"]) == 0
     assert cli.main(["nodes", "resume", *own]) == 0
-    assert cli.main(["nodes", "resume", *own]) == 0
-    said = capsys.readouterr().out
+    said = output_of(0, "nodes", "resume", *own)
     assert said == f"n1 is drained: {SUBMISSIONS}\nn1 takes jobs again\nn1 is left as it is\n"
     assert cli.main(["nodes", "drain", "--scheduler", "local", "--node", "n1", "--reason", "slow"]) == 2
     assert "scheduler local cannot drain nodes" in capsys.readouterr().err

@@ -75,14 +75,11 @@ def test_a_listing_of_a_version_is_understood(version, text, usable):
     assert {node.name for node in READERS[version.split()[0]](text) if node.usable} == usable
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("18.1-quotes.json", 'CHECK: /var/spool/health/reboot "scratch hangs" (Sep 04 14:13)'),
-        ("18.1-newline.json", "first second third"),
-        ("18.1-escape.json", "ab,c 'x'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "reason"), [
+    ("18.1-quotes.json", 'CHECK: /var/spool/health/reboot "scratch hangs" (Sep 04 14:13)'),
+    ("18.1-newline.json", "first second third"),
+    ("18.1-escape.json", "ab,c 'x'"),
+])  # fmt: skip
 def test_a_comment_of_pbs_is_read_as_it_was_written(name, reason):
     assert {node.name: node.reason for node in pbs.read_nodes(pbs_file(name), None)} == {"n1": "", "n2": reason}
 

@@ -98,15 +98,12 @@ def test_verdicts_and_headings_have_colours(screen):
     assert painted("plumb: no\nplumb show\n") == "\x1b[31mplumb\x1b[0m: no\nplumb show\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("A slow wave looks like a step: --confirm measures", "A slow wave looks like a step:\n--confirm measures"),
-        ("next: plumb gate --resume a-folder --minutes 10", "next:\nplumb gate --resume a-folder --minutes 10"),
-        ("figure  value     unit  what it may be compared with", None),
-        ('{"text": "a document for programs is not folded"}', None),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("A slow wave looks like a step: --confirm measures", "A slow wave looks like a step:\n--confirm measures"),
+    ("next: plumb gate --resume a-folder --minutes 10", "next:\nplumb gate --resume a-folder --minutes 10"),
+    ("figure  value     unit  what it may be compared with", None),
+    ('{"text": "a document for programs is not folded"}', None),
+])  # fmt: skip
 def test_a_sentence_breaks_between_words_and_what_may_be_copied_does_not(screen, monkeypatch, text, expected):
     stream = screen(34)
     monkeypatch.setattr(sys, "stdout", terminal.Screen(stream, False))
@@ -120,18 +117,15 @@ def test_json_has_no_colours(screen, text):
     assert painted(text) == text
 
 
-@pytest.mark.parametrize(
-    ("variables", "terminal_there", "expected"),
-    [
-        ({}, True, True),
-        ({}, False, False),
-        ({"NO_COLOR": "1"}, True, False),
-        ({"NO_COLOR": ""}, True, True),
-        ({"FORCE_COLOR": "1"}, False, True),
-        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
-        ({"TERM": "dumb"}, True, False),
-    ],
-)
+@pytest.mark.parametrize(("variables", "terminal_there", "expected"), [
+    ({}, True, True),
+    ({}, False, False),
+    ({"NO_COLOR": "1"}, True, False),
+    ({"NO_COLOR": ""}, True, True),
+    ({"FORCE_COLOR": "1"}, False, True),
+    ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+    ({"TERM": "dumb"}, True, False),
+])  # fmt: skip
 def test_who_gets_colours(screen, monkeypatch, variables, terminal_there, expected):
     screen(80)
     for name, value in variables.items():

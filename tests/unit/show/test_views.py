@@ -12,26 +12,6 @@ from plumbline.show import diff, summary
 from plumbline.show import record as show
 
 
-def test_summary_has_a_line_per_record_with_figure_unit_and_limit():
-    item = record()
-    item["figures"][0]["limit"] = {"value": 51200.0, "unit": "MB/s", "method": "facts", "percent": 19.73}
-    header, _, row = summary.lines([convert(item)]).splitlines()
-    for word in (
-        "0123456789ab",
-        "stream_threads",
-        "openmpi",
-        "compact 1x2 local",
-        "triad",
-        "10.10",
-        "GB/s",
-        "19.7",
-        "yes",
-    ):
-        assert word in row
-    assert row.endswith("no reference")
-    assert header.index("verified") == row.index("yes")
-
-
 @pytest.mark.parametrize(("better", "order"), [("higher", ["b", "a", "c"]), ("lower", ["a", "b", "c"])])
 def test_ranked_lines_begin_with_the_best(better, order):
     """``c`` has the largest value and the smallest, but is not verified."""
@@ -44,14 +24,6 @@ def test_ranked_lines_begin_with_the_best(better, order):
     assert found == order
 
 
-def test_an_unverified_record_says_why():
-    item = record(verified=False, verdict="invalid", figures=[], reasons=["launch 0: rank 1 on node1 left no witness"])
-    row = summary.lines([convert(item)]).splitlines()[2]
-    assert "NO" in row
-    assert row.split("  ")[-1].strip() == "launch 0: rank 1 on node1 left no witness"
-    assert "invalid" in row.split()
-
-
 @pytest.mark.parametrize("state", ["interrupted", "running"])
 def test_a_record_cut_short_is_invalid_wherever_it_is_shown(state):
     cut = convert(record(state=state, launches=[launch(0, 10100.0)]))
@@ -62,21 +34,6 @@ def test_a_record_cut_short_is_invalid_wherever_it_is_shown(state):
         assert summary.closing([item]).endswith("1 invalid")
         assert not item.is_valid
     assert show.text(cut).splitlines()[-1] == f"verified, invalid: it is {state}, not complete"
-
-
-def test_closing_counts_everything():
-    bad = record(verified=False, verdict="invalid", figures=[], launches=[launch(0, 1.0, disturbed=True)])
-    assert summary.closing([convert(record()), convert(bad).row()]) == (
-        "2 variants, 1 verified, 4 launches (1 disturbed), 1 invalid"
-    )
-
-
-def test_show_ends_with_the_verdict_and_names_how_to_repeat():
-    text = show.text(convert(record()))
-    assert text.splitlines()[-1] == "verified, unreferenced"
-    assert "plumb reproduce 0123456789ab" in text
-    assert "no limit known" in text
-    assert "▁█▅" in text
 
 
 def test_show_marks_launches_that_were_measured_again():

@@ -307,33 +307,27 @@ def modules(sockets, channels, speed=4800, size="32 GB"):
 CHANNELS = {"memory_channels_per_package": 4, "memory_mts": 4800, "memory_bytes_per_transfer": 8}
 
 
-@pytest.mark.parametrize(
-    ("text", "facts"),
-    [
-        (modules(2, 12), CHANNELS | {"memory_channels_per_package": 12}),
-        (modules(1, 4) + "\n" + modules(1, 8, size="No Module Installed"), CHANNELS),  # empty slots
-        (modules(1, 4).replace("P0 CHANNEL", "BANK"), {"memory_channels_per_package": None}),
-        (modules(1, 2) + "\n" + modules(1, 2, speed=4400), {"memory_mts": None}),  # nothing is guessed
-        ("", {"memory_mts": None, "memory_channels_per_package": None}),
-    ],
-)
+@pytest.mark.parametrize(("text", "facts"), [
+    (modules(2, 12), CHANNELS | {"memory_channels_per_package": 12}),
+    (modules(1, 4) + "\n" + modules(1, 8, size="No Module Installed"), CHANNELS),  # empty slots
+    (modules(1, 4).replace("P0 CHANNEL", "BANK"), {"memory_channels_per_package": None}),
+    (modules(1, 2) + "\n" + modules(1, 2, speed=4400), {"memory_mts": None}),  # nothing is guessed
+    ("", {"memory_mts": None, "memory_channels_per_package": None}),
+])  # fmt: skip
 def test_facts_of_dmidecode(text, facts):
     known = collector.parse_dmidecode(text)
     assert {name: known.get(name) for name in facts} == facts
 
 
-@pytest.mark.parametrize(
-    ("vendor", "product", "cpuinfo", "name"),
-    [
-        ("QEMU", "Standard PC", "flags : fpu hypervisor", "qemu"),
-        ("QEMU", "virt", "Features : fp asimd", "qemu"),
-        ("Microsoft Corporation", "Virtual Machine", "flags : fpu hypervisor", "virtual"),
-        ("", "", "flags : fpu hypervisor", "yes"),
-        ("Amazon EC2", "m5.metal", "flags : fpu avx2", None),
-        ("Dell Inc.", "PowerEdge", "flags : fpu avx2", None),
-        ("HPE", "Cray EX", "Features : fp asimd", None),
-    ],
-)
+@pytest.mark.parametrize(("vendor", "product", "cpuinfo", "name"), [
+    ("QEMU", "Standard PC", "flags : fpu hypervisor", "qemu"),
+    ("QEMU", "virt", "Features : fp asimd", "qemu"),
+    ("Microsoft Corporation", "Virtual Machine", "flags : fpu hypervisor", "virtual"),
+    ("", "", "flags : fpu hypervisor", "yes"),
+    ("Amazon EC2", "m5.metal", "flags : fpu avx2", None),
+    ("Dell Inc.", "PowerEdge", "flags : fpu avx2", None),
+    ("HPE", "Cray EX", "Features : fp asimd", None),
+])  # fmt: skip
 def test_a_virtual_machine_is_told_by_its_flag_or_its_firmware(tmp_path, vendor, product, cpuinfo, name):
     assert collector.Reader(tmp_path).is_virtual()  # nothing can be read
     for file, text in {
@@ -380,16 +374,13 @@ def test_the_fastest_core_and_the_widest_registers(processor):
     assert processor() == {"core_ghz": 3.7, "simd_bits": 256}
 
 
-@pytest.mark.parametrize(
-    ("line", "bits"),
-    [
-        ("flags : sse2 avx avx2 avx512f", 512),
-        ("flags : sse2", 128),
-        ("Features : fp asimd", 128),
-        ("Features : fp asimd sve", None),  # an SVE register is as wide as the machine likes
-        ("isa : rv64imafdc", None),
-    ],
-)
+@pytest.mark.parametrize(("line", "bits"), [
+    ("flags : sse2 avx avx2 avx512f", 512),
+    ("flags : sse2", 128),
+    ("Features : fp asimd", 128),
+    ("Features : fp asimd sve", None),  # an SVE register is as wide as the machine likes
+    ("isa : rv64imafdc", None),
+])  # fmt: skip
 def test_registers_by_flag(processor, line, bits):
     assert processor(line).get("simd_bits") == bits
 
@@ -424,24 +415,21 @@ def network(tmp_path):
 UP = ("eth0", {"operstate": "up", "speed": "25000"})
 
 
-@pytest.mark.parametrize(
-    ("ports", "cards", "expected"),
-    [
-        ((), (), {}),
-        ((), (UP,), {"link_gbit": 25.0}),
-        ((), (UP, ("eth1", {"operstate": "down", "speed": "25000"})), {"link_gbit": 25.0}),
-        ((), (("eth0", {"operstate": "up", "speed": "-1"}),), {}),  # what virtual cards say
-        ((), (UP, ("eth1", {"operstate": "up", "speed": "-1"})), {}),  # 25 Gbit/s would be too low a limit
-        ((("mlx5_0/ports/1", {"state": "4: ACTIVE", "rate": "200 Gb/sec (4X HDR)"}),), (UP,), {"link_gbit": 200.0}),
-        (
-            tuple((f"mlx5_{k}/ports/1", {"state": "4: ACTIVE", "rate": "100 Gb/sec (4X EDR)"}) for k in (0, 1)),
-            (),
-            {"link_gbit": 200.0},
-        ),
-        ((("mlx5_0/ports/1", {"state": "1: DOWN", "rate": "10 Gb/sec (4X SDR)"}),), (UP,), {"link_gbit": 25.0}),
-        ((("mlx5_0/ports/1", {"state": "4: ACTIVE", "rate": "fast"}),), (UP,), {}),
-    ],
-)
+@pytest.mark.parametrize(("ports", "cards", "expected"), [
+    ((), (), {}),
+    ((), (UP,), {"link_gbit": 25.0}),
+    ((), (UP, ("eth1", {"operstate": "down", "speed": "25000"})), {"link_gbit": 25.0}),
+    ((), (("eth0", {"operstate": "up", "speed": "-1"}),), {}),  # what virtual cards say
+    ((), (UP, ("eth1", {"operstate": "up", "speed": "-1"})), {}),  # 25 Gbit/s would be too low a limit
+    ((("mlx5_0/ports/1", {"state": "4: ACTIVE", "rate": "200 Gb/sec (4X HDR)"}),), (UP,), {"link_gbit": 200.0}),
+    (
+        tuple((f"mlx5_{k}/ports/1", {"state": "4: ACTIVE", "rate": "100 Gb/sec (4X EDR)"}) for k in (0, 1)),
+        (),
+        {"link_gbit": 200.0},
+    ),
+    ((("mlx5_0/ports/1", {"state": "1: DOWN", "rate": "10 Gb/sec (4X SDR)"}),), (UP,), {"link_gbit": 25.0}),
+    ((("mlx5_0/ports/1", {"state": "4: ACTIVE", "rate": "fast"}),), (UP,), {}),
+])  # fmt: skip
 def test_links_that_are_up_add_their_rates(network, ports, cards, expected):
     assert network(ports, cards) == expected
 

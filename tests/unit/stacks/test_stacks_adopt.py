@@ -146,6 +146,7 @@ def two_wrappers(mpi):
             "mpirun is of mpich 4.0.2, the library of openmpi 4.1.4",
         ),
         (lambda mpi, _: two_wrappers(mpi), "two MPI libraries: "),
+        (lambda mpi, _: write(mpi / "bin/mpicc", "#!/bin/sh\nexit 127\n"), "--env NAME=VALUE sets a variable that it"),
     ],
 )
 def test_a_misleading_tree_is_refused(adopt, tmp_path, mislead, message):
@@ -209,20 +210,40 @@ def test_a_view_of_another_lock_and_none_are_refused(adopt, spack):
     assert "this Spack environment has no view of installed packages" in adopt(folder)[1]
 
 
-def test_a_module_is_adopted_with_its_name(adopt, tmp_path, monkeypatch):
+@pytest.fixture
+def a_module(tmp_path, monkeypatch):
+    """Modules of the prefix ``mpi`` for a login shell that has ``third`` in its PATH; ``cray/8`` only names it."""
     tree(tmp_path / "mpi")
-    load = f"PATH={tmp_path}/mpi/bin:$PATH; export MPI_HOME={tmp_path}/mpi"
+    home = f"export MPI_HOME={tmp_path}/mpi"
+    cases = f'"load openmpi/4") PATH={tmp_path}/mpi/bin:$PATH; {home} ;; "load cray/8") {home} ;; unload*) ;;'
     profile = write(
         tmp_path / "home/.bash_profile",
-        f'unset BASH_ENV; module() {{ case "$*" in "load openmpi/4") {load} ;; unload*) ;; *) return 1 ;; esac; }}\n',
+        f'PATH={tmp_path}/third/bin:$PATH\nunset BASH_ENV; module() {{ case "$*" in {cases} *) return 1 ;; esac; }}\n',
     )
     monkeypatch.setenv("HOME", str(profile.parent))
     monkeypatch.delenv("BASH_ENV", raising=False)
+
+
+def test_a_module_is_adopted_with_its_name(adopt, tmp_path, a_module):
     status, output = adopt("openmpi/4", "--yes")
     assert status == 0, output
     made = manifest.load("openmpi-4.1.4")
     assert (made.modules, made.environment) == (["openmpi/4"], {"MPI_HOME": str(tmp_path / "mpi")})
     assert "kernels of openmpi-4.1.4" in output
+
+
+def test_of_a_module_without_a_wrapper_no_other_in_the_path_is_taken(adopt, tmp_path, a_module):
+    tree(tmp_path / "third", "mpich")
+    (tmp_path / "mpi/bin/mpicc").unlink()
+    status, output = adopt("openmpi/4")
+    assert (status, "compiler wrapper  none" in output, "openmpi 4.1.4" in output) == (0, True, True), output
+
+
+def test_a_wrapper_beside_a_module_must_link_the_library_that_the_module_names(adopt, tmp_path, a_module):
+    tree(tmp_path / "third")
+    parts = ["--mpirun", tmp_path / "mpi/bin/mpirun", "--mpicc"]
+    assert adopt("cray/8", *parts, tmp_path / "mpi/bin/mpicc")[0] == 0
+    assert "links an MPI library of elsewhere: " in adopt("cray/8", *parts, tmp_path / "third/bin/mpicc")[1]
 
 
 @pytest.mark.parametrize(

@@ -221,16 +221,13 @@ def test_only_plain_files_are_members(packed, kind):
     refused(packed[0], "tampered with: member 'wheels/odd'")
 
 
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"python": "cpython 3.9"}, r"the archive is for cpython 3\.9 on .*, this is cpython 3\.\d+ on .*PYTHON="),
-        ({"machine": "riscv64"}, "on riscv64, this is cpython"),
-        ({"glibc": "99.1"}, r"the archive needs glibc 99\.1, here is"),
-        ({"schema": 7}, "the archive has schema 7, not 2"),
-        (None, "no index.json"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "complaint"), [
+    ({"python": "cpython 3.9"}, r"the archive is for cpython 3\.9 on .*, this is cpython 3\.\d+ on .*PYTHON="),
+    ({"machine": "riscv64"}, "on riscv64, this is cpython"),
+    ({"glibc": "99.1"}, r"the archive needs glibc 99\.1, here is"),
+    ({"schema": 7}, "the archive has schema 7, not 2"),
+    (None, "no index.json"),
+])  # fmt: skip
 def test_an_archive_for_another_machine_or_without_an_index_is_refused(packed, changes, complaint):
     archive.unpack(*packed)
     refused(without_index(packed[0]) if changes is None else index_with(packed[0], **changes), complaint)
@@ -248,15 +245,12 @@ def test_the_oldest_glibc_is_that_of_the_most_demanding_wheel():
     assert pack.oldest_glibc(names[2:]) is None
 
 
-@pytest.mark.parametrize(
-    ("specs", "complaint"),
-    [
-        (["lam"], "no wheel stack is called 'lam'"),
-        (["spack:lam"], "no spack stack is called 'lam'"),
-        (["module:site-openmpi"], "'module:site-openmpi' cannot be packed"),
-        ([], "no stack is installed"),
-    ],
-)
+@pytest.mark.parametrize(("specs", "complaint"), [
+    (["lam"], "no wheel stack is called 'lam'"),
+    (["spack:lam"], "no spack stack is called 'lam'"),
+    (["module:site-openmpi"], "'module:site-openmpi' cannot be packed"),
+    ([], "no stack is installed"),
+])  # fmt: skip
 def test_stacks_that_cannot_be_packed(checkout, capsys, specs, complaint):
     assert main(["stack", "pack", str(checkout / "all.tar"), *specs]) == 2
     assert complaint in capsys.readouterr().err

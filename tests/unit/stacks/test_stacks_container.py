@@ -264,14 +264,11 @@ class TestPaths:
 class TestRefusals:
     """``plumb stack install container:IMAGE`` in one line, with the cure."""
 
-    @pytest.mark.parametrize(
-        ("options", "said"),
-        [
-            ({"mode": "host"}, r"--mode host does not say whose MPI library .*that fit: mpich$"),
-            ({"launcher": "openmpi"}, r"openmpi does not fit the image, which has mpich 4.0.2 .*that fit: mpich$"),
-            ({"launcher": "deb"}, "stack deb does not fit"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "said"), [
+        ({"mode": "host"}, r"--mode host does not say whose MPI library .*that fit: mpich$"),
+        ({"launcher": "openmpi"}, r"openmpi does not fit the image, which has mpich 4.0.2 .*that fit: mpich$"),
+        ({"launcher": "deb"}, "stack deb does not fit"),
+    ])  # fmt: skip
     def test_a_launcher_or_library_that_does_not_fit(self, folders, options, said):
         of_host("mpich")
         of_host("openmpi", "openmpi")

@@ -184,36 +184,27 @@ def test_what_a_loaded_module_set_is_found_too(site, modules, monkeypatch):
     assert found == {"UCX_TLS": "rc", "LD_LIBRARY_PATH": "/more:/opt/ompi/lib:${TMPDIR}"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        (
-            {"benchmarks": {"x": {"suite": "osu", "version": "7", "program": "nowhere"}}},
-            "there is no program 'nowhere'",
-        ),
-        ({"modules": ["$(touch x)"]}, r"stacks\.site-openmpi\.modules\[0\]"),
-        ({"colour": "red"}, "colour"),
-        ({"mpi": {"family": "lam", "version": "1"}}, r"mpi\.family: .*openmpi"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "complaint"), [
+    ({"benchmarks": {"x": {"suite": "osu", "version": "7", "program": "nowhere"}}}, "there is no program 'nowhere'"),
+    ({"modules": ["$(touch x)"]}, r"stacks\.site-openmpi\.modules\[0\]"),
+    ({"colour": "red"}, "colour"),
+    ({"mpi": {"family": "lam", "version": "1"}}, r"mpi\.family: .*openmpi"),
+])  # fmt: skip
 def test_bad_descriptions_are_refused(site, changes, complaint):
     site(**changes)
     with pytest.raises(PlumbError, match=complaint):
         stacks.install("module", "site-openmpi")
 
 
-@pytest.mark.parametrize(
-    ("said", "complaint"),
-    [
-        (
-            'Lmod has detected the following error: The following module(s) are unknown:\n"x/1"\n\nPlease check\n',
-            'Lmod has detected the following error: The following module(s) are unknown: "x/1"',
-        ),
-        ("ERROR: Unable to locate a modulefile for 'x/1'\n", "ERROR: Unable to locate a modulefile for 'x/1'"),
-        ("profile: hello\nbash: module: command not found\n", "bash: module: command not found"),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(("said", "complaint"), [
+    (
+        'Lmod has detected the following error: The following module(s) are unknown:\n"x/1"\n\nPlease check\n',
+        'Lmod has detected the following error: The following module(s) are unknown: "x/1"',
+    ),
+    ("ERROR: Unable to locate a modulefile for 'x/1'\n", "ERROR: Unable to locate a modulefile for 'x/1'"),
+    ("profile: hello\nbash: module: command not found\n", "bash: module: command not found"),
+    ("", ""),
+])  # fmt: skip
 def test_what_the_module_system_complains_of_is_one_line(said, complaint):
     assert module._complaint(said) == complaint
 

@@ -115,14 +115,11 @@ class TestInstall:
         stacks.install("source", "ompi@v1")
         assert (made.stat().st_ino, made.stat().st_mtime_ns) == before
 
-    @pytest.mark.parametrize(
-        ("build", "said"),
-        [
-            ("echo 'mpi.c:3: error: no such type'; false", r"the build of ompi@\w{12} fails: mpi\.c:3: error: no such"),
-            ("true", r"the build installed no bin/mpirun below \$PREFIX"),
-            (f'{BUILD}\nrm "$PREFIX/lib/libmpi.so.40"', r"the build installed no lib/libmpi\.so\.40 below \$PREFIX"),
-        ],
-    )
+    @pytest.mark.parametrize(("build", "said"), [
+        ("echo 'mpi.c:3: error: no such type'; false", r"the build of ompi@\w{12} fails: mpi\.c:3: error: no such"),
+        ("true", r"the build installed no bin/mpirun below \$PREFIX"),
+        (f'{BUILD}\nrm "$PREFIX/lib/libmpi.so.40"', r"the build installed no lib/libmpi\.so\.40 below \$PREFIX"),
+    ])  # fmt: skip
     def test_what_a_build_lacks_is_one_line_and_nothing_is_left(self, described, tmp_path, build, said):
         described(build=[build])
         with pytest.raises(PlumbError, match=said):
@@ -130,17 +127,14 @@ class TestInstall:
         assert [entry.name for entry in (tmp_path / "stacks").iterdir() if entry.is_dir()] == []
         assert [entry.suffix for entry in (tmp_path / "build" / "sources").iterdir()] == [".log"]
 
-    @pytest.mark.parametrize(
-        ("name", "changes", "said"),
-        [
-            ("ompi", {}, r"'source:ompi' does not name a commit.*source:ompi@HEAD"),
-            ("impi@HEAD", {}, "no MPI library is called 'impi'.*did you mean 'ompi'"),
-            ("ompi@v7", {}, "'v7' is not a commit.*git fetch brings newer ones"),
-            ("ompi@HEAD", {"repository": "ompi"}, "'ompi' is not the absolute path of a git repository.*git clone it"),
-            ("ompi@HEAD", {"repository": "/etc"}, "'/etc' is not the absolute path of a git repository"),
-            ("ompi@HEAD", {"build": []}, "sources.ompi.build: Expected `array` of length >= 1"),
-        ],
-    )
+    @pytest.mark.parametrize(("name", "changes", "said"), [
+        ("ompi", {}, r"'source:ompi' does not name a commit.*source:ompi@HEAD"),
+        ("impi@HEAD", {}, "no MPI library is called 'impi'.*did you mean 'ompi'"),
+        ("ompi@v7", {}, "'v7' is not a commit.*git fetch brings newer ones"),
+        ("ompi@HEAD", {"repository": "ompi"}, "'ompi' is not the absolute path of a git repository.*git clone it"),
+        ("ompi@HEAD", {"repository": "/etc"}, "'/etc' is not the absolute path of a git repository"),
+        ("ompi@HEAD", {"build": []}, "sources.ompi.build: Expected `array` of length >= 1"),
+    ])  # fmt: skip
     def test_what_cannot_be_named_is_one_line(self, described, name, changes, said):
         described(**changes)
         with pytest.raises(PlumbError, match=said):

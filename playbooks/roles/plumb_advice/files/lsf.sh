@@ -1,13 +1,13 @@
 #!/bin/bash
 # Job starter and post-execution command of queues in LSF's lsb.queues; prints changed if something did. What a site has
 # itself stays.
-#   lsf.sh present|absent present|absent FILE QUEUE…      (of the starter, of the command; on the master host)
+#   lsf.sh FOLDER present|absent present|absent FILE QUEUE…      (of the starter, of the command; on the master host)
 set -euo pipefail
-starter=$1 end=$2 file=$3
-shift 3
+folder=$1 starter=$2 end=$3 file=$4
+shift 4
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
-awk -v folder=/usr/local/lib/plumbline-advice -v starter="$starter" -v end="$end" -v queues="$*" '
+awk -v folder="$folder" -v starter="$starter" -v end="$end" -v queues="$*" '
     BEGIN { for (count = split(queues, list, " "); count; count--) missing[list[count]]; wanted = starter == "present" }
     index($0, "= " folder "/") { next }
     { line = toupper($0); value = $0; sub(/^[^=]*=[ \t]*/, "", value) }
@@ -30,7 +30,7 @@ awk -v folder=/usr/local/lib/plumbline-advice -v starter="$starter" -v end="$end
     END { if (!failed && wanted) for (name in missing) fail("there is no queue " name) }
 ' "$file" >"$new"
 # a run that was interrupted before LSF read the file is made up for
-[[ $(bqueues -l "$@") == *plumbline-advice/starter* ]] && known=present || known=absent
+[[ $(bqueues -l "$@") == *"$folder"/starter* ]] && known=present || known=absent
 [ "$known" != "$starter" ] || ! cmp -s "$file" "$new" || exit 0
 cat "$new" >"$file" # which keeps its owner and mode
 badmin reconfig -f >&2

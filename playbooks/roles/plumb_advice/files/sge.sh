@@ -1,10 +1,9 @@
 #!/bin/bash
 # Starter method and epilog of Grid Engine's queues; prints changed if something did. What a site has itself stays.
-#   sge.sh present|absent present|absent QUEUE…      (of the starter method, of the epilog; on an administrative host)
+#   sge.sh FOLDER present|absent present|absent QUEUE…      (of starter method and epilog; on an administrative host)
 set -euo pipefail
-folder=/usr/local/lib/plumbline-advice
-starter=$1 end=$2
-shift 2
+folder=$1 starter=$2 end=$3
+shift 3
 export SGE_SINGLE_LINE=1
 changes=()
 for queue; do

@@ -52,7 +52,7 @@ from plumbline.statistics.paired import PairedRule
     option("--tolerance", "ignore effects below this (default: 0.01, 1 %%)"),
     option("--must-detect", "smallest effect that must be detected (default: 0.05, 5 %%)"),
     flag("--root", "also vary host settings that need root (huge pages, governor, …), and restore them"),
-    options.trust(),
+    options.TRUST,
     options.order("of the ends, factors are measured in turn; "),
     option("--minutes", "start no round of launches after M minutes; --resume continues"),
     option("--seed", "seed of the launch order (default: random, recorded)"),
@@ -149,9 +149,9 @@ DIFFERENCES = Table[tuple[str, str, str, str]](
 def _plan(ends: Ends, rule: PairedRule) -> str:
     """The table of differences, and what it takes to tell which of them count."""
     rows = [
-        (difference.label, _value(difference.before), _value(difference.after), "here") for difference in ends.factors
+        *((factor.label, _value(factor.before), _value(factor.after), "here") for factor in ends.factors),
+        *((difference.key, difference.before, difference.after, difference.why) for difference in ends.fixed),
     ]
-    rows += [(difference.key, difference.before, difference.after, difference.why) for difference in ends.fixed]
     return f"{DIFFERENCES.text(rows)}\n\n{searches.plan(ends, rule)}"
 
 
@@ -168,8 +168,7 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
         ".html": lambda: render(page(answer)),
     }
     options.write("the answer", args.output, forms)
-    say(f"\n{answer.text()}")
-    say(f"\n{answer.closing()}")
+    say(f"\n{answer.text()}\n\n{answer.closing()}")
     return STATUS[answer.kind], answer.json()
 
 
@@ -205,16 +204,15 @@ def cause_command(first: Record, second: Record, application: Path | None = None
     rebuilt = first.benchmark.sha256 != second.benchmark.sha256
     good, bad = _BuildInputs.of(first, rebuilt), _BuildInputs.of(second, rebuilt)
     number = sum(before != after for before, after in zip(good, bad, strict=True))
+    why = shlex.join(["plumb", "why", first.id, second.id, *named])
     if number + len(model.of_variants(first.variant, second.variant)) > 1:
-        return shlex.join(["plumb", "why", first.id, second.id, *named])
+        return why
     if good.library != bad.library:
         words = [good.library, bad.library, "--stack", f"{source.PREFIX}{good.stack}"]
     elif good.code != bad.code and good.code and bad.code:
         words = [good.code, bad.code, "--stack", "@".join(filter(None, good[:2]))]
-    elif _has_parts(good.stack, bad.stack):
-        return shlex.join(["plumb", "why", first.id, second.id, *named])
     else:
-        return None
+        return why if _has_parts(good.stack, bad.stack) else None
     return shlex.join(["plumb", "bisect", *words, "--test", f"{re.escape(first.variant.test)}(%|$)", *named])
 
 

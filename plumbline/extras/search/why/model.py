@@ -127,8 +127,7 @@ class Ends(Struct, frozen=True):
 class WhyRequest(Struct):
     """A search: its ends, ``figure`` (None: that with the largest difference), margins, seed, where it is measured.
 
-    ``circumstances`` that are None are those of the job that measures. ``noise`` is that of one launch (a log ratio).
-    ``order`` is that of the ends' gate.
+    ``circumstances`` that are None are those of the job that measures. ``order`` is that of the ends' gate.
     """
 
     session: str
@@ -138,7 +137,6 @@ class WhyRequest(Struct):
     seed: int
     circumstances: dict[str, Any]
     figure: str | None = None
-    noise: float | None = None
     order: Order = "turns"
 
     @property

@@ -11,6 +11,7 @@ the number of the round, so a search that is repeated on what was kept takes the
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import random
@@ -358,14 +359,10 @@ def smallest(group: Sequence[int], test: Callable[[tuple[int, ...]], bool | None
     it had to be, and is never a group that was not seen to do it. No group is tested twice. (Delta debugging: Zeller,
     Hildebrandt, Simplifying and isolating failure-inducing input, IEEE Trans. Softw. Eng. 28 (2002) 183.)
     """
-    known: dict[tuple[int, ...], bool] = {}
 
+    @functools.cache
     def does(part: tuple[int, ...]) -> bool:
-        if len(part) < 2:
-            return False  # one alone does nothing together
-        if part not in known:
-            known[part] = test(part) is True
-        return known[part]
+        return len(part) > 1 and test(part) is True  # one alone does nothing together
 
     current, pieces = tuple(sorted(group)), 2
     while len(current) > 2:

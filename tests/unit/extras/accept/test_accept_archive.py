@@ -65,13 +65,12 @@ def test_it_holds_all_and_is_the_same_each_time(place, capsys):
     assert files.sha256(Path("b.tar")) == digest
 
 
-def test_its_verdict_is_worked_out_again_anywhere(place, monkeypatch, capsys, refused):
+def test_its_verdict_is_worked_out_again_anywhere(place, monkeypatch, capsys, output_of, refused):
     for name in ("results", "sites", "build"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(place / "elsewhere"))
     digest = files.sha256(Path("a.tar"))
     capsys.readouterr()
-    assert cli.main(["accept", "--verify", "a.tar", "--sha256", digest]) == 1
-    out = capsys.readouterr().out
+    out = output_of(1, "accept", "--verify", "a.tar", "--sha256", digest)
     assert "accept: fail: 3 clauses: 1 pass, 1 unknown, 1 fail" in out
     assert out.endswith(f"a.tar: the verdict is that of its 9 records; SHA-256 {digest}\n")
     assert "the archive's SHA-256 is" in refused(3, "accept", "--verify", "a.tar", "--sha256", "0" * 64)
@@ -145,11 +144,10 @@ def delivered(place, rate):
     return ["accept", "contract.yaml", "--recorded", "--offered", "a.tar", "--results", str(place / "delivery")]
 
 
-def test_an_offer_stands_beside_what_was_delivered(place, capsys, refused):
+def test_an_offer_stands_beside_what_was_delivered(place, capsys, output_of, refused):
     words = delivered(place, 93_000.0)
     capsys.readouterr()
-    assert cli.main(words) == 1
-    rows = capsys.readouterr().out.splitlines()
+    rows = output_of(1, *words).splitlines()
     assert rows[0].split() == ["clause", "promise", "offered", "delivered", "ratio", "offer", "delivery"]
     assert rows[2].split()[6:] == ["185.9", "(usual)", "93.00", "(usual)", "0.500", "unknown", "fail"]
     Path("contract.yaml").write_text(Path("contract.yaml").read_text().replace("180", "90"))

@@ -110,3 +110,10 @@ def test_a_contract_that_is_absent_or_no_yaml_is_one_line(place, refused):
     Path("torn.yaml").write_text("a: [")
     for words in (["accept"], ["accept", "absent.yaml"], ["accept", "torn.yaml", "--plan"]):
         refused(3, *words)
+
+
+def test_the_stored_contract_and_records_are_those_that_are_made(tmp_path):
+    """Those of docs/acceptance.md."""
+    acceptance.write(tmp_path)
+    for name in ("contract.yaml", "results/cluster/night.jsonl"):
+        assert (tmp_path / name).read_bytes() == (acceptance.FOLDER / name).read_bytes()

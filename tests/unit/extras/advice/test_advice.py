@@ -18,7 +18,7 @@ from witnesses import typed
 
 from plumbline.base import paths
 from plumbline.commands import cli
-from plumbline.extras.advice import lint, spool, steps
+from plumbline.extras.advice import command, lint, spool, steps
 from plumbline.launch.witness.model import Witness
 from plumbline.proof.judged import Place
 
@@ -177,6 +177,36 @@ def test_nothing_is_advised_where_something_was_not_seen():
     assert (step.verdict, step.advice) == ("not known", [])
 
 
+def test_modules_are_kept_by_name_and_never_by_file():
+    made, ends = documents(8, hosts=2)
+    loaded = ("", "gcc/12.2:openmpi/4.1.5:/home/me/mine", f"gcc/12.2::../up:a b:{'x' * 101}:\x1b[31m", "fftw/3.3")
+    made = [msgspec.structs.replace(each, modules=loaded[number % 4]) for number, each in enumerate(made)]
+    (step,) = steps.steps("1", made, ends, {}, [])
+    assert step.modules == ["fftw/3.3", "gcc/12.2", "openmpi/4.1.5"]
+    made = [msgspec.structs.replace(each, modules=":".join(f"m{number:099}" for number in range(999))) for each in made]
+    (step,) = steps.steps("1", made, ends, {}, [])
+    assert len(step.modules) == 100
+
+
+def ran(users, wrong, modules=(), partition="main"):
+    """Launches of users, of which the first ones are wrong in most of their core hours."""
+    ones = dict.fromkeys(("schema", "began", "wall_s", "hosts", "ranks", "cpus"), 1)
+    of = {"partition": partition, "modules": ["gcc/12", *modules], **ones}
+    return [(user, steps.Step(job="1", verdict=verdict, core_hours=hours, **of)) for place, user in enumerate(users)
+            for verdict, hours in (("wrong" if place < wrong else "right", 8.0), ("right", 2.0))]  # fmt: skip
+
+
+def test_a_module_is_named_where_its_users_are_wrong_beyond_chance():
+    others = ran("ABCDEFGHIJ", 1)
+    slow = ran("STUVW", 5, ["openmpi/4", "hwloc/2"])
+    assert command.suspects([*others, *slow]) == [("hwloc/2, openmpi/4", 5, 5, pytest.approx(0.8), pytest.approx(0.08))]
+    assert command.suspects([*others, *ran("STUVW", 2, ["openmpi/4"])]) == []
+    assert command.suspects([*others, *(20 * ran("S", 1, ["openmpi/4"]))]) == [], "the habit of a user"
+    assert command.suspects(slow) == [], "nothing to compare with"
+    assert [row[0] for row in command.suspects([*others, *ran("STUVW", 5, partition="gpu")])] == ["partition gpu"]
+    assert command.suspects([]) == []
+
+
 def test_launches_of_a_job_are_told_apart_by_time():
     made, _ = documents(4, hosts=1)
     script = msgspec.structs.replace(made[0], pid=5, rank=-1, usage=msgspec.structs.replace(made[0].usage, user_s=0.0))
@@ -205,6 +235,16 @@ def test_a_node_is_read_strictly():
     with pytest.raises(ValueError, match="too many CPUs"):
         steps.node(many.encode())
     assert steps.node(b"name=\x1b[31mred").names["name"] == "?[31mred"
+
+
+def test_an_end_that_was_interrupted_keeps_no_launch_twice(place, monkeypatch):
+    ones = dict.fromkeys(("schema", "wall_s", "hosts", "ranks", "cpus", "core_hours"), 1)
+    launches = [steps.Step(job="1", verdict="right", began=began, **ones) for began in (1, 2)]
+    (place / USER).mkdir(mode=0o700)
+    for seen in (launches[:1], launches, launches):
+        monkeypatch.setattr(spool, "running", lambda *_, seen=seen: seen)
+        spool.keep(place, "1", 90)
+    assert spool.kept(place, USER) == (launches, 0)
 
 
 def test_what_is_no_plain_file_of_the_user_is_not_read(place):
@@ -239,13 +279,14 @@ def test_a_witness_under_another_name_is_damaged(place, tmp_path):
 
 def test_a_job_from_its_variables_to_the_report(place, tmp_path, capsys, monkeypatch):
     spin = compile_c(tmp_path, SPIN)
+    monkeypatch.setenv("LOADEDMODULES", "gcc/12.2:/home/me/mine")
     assert observe(place, "taskset", "-c", "0", "sh", "-c", f"{spin} & {spin} & wait", mode="on").returncode == 0
     # the CPUs of the test's own group may be others than those of this job
     next((place / USER / "7").glob("*.node")).write_text(NODE)
     work = ["--work", str(place)]
     assert cli.main(["advice", "show", "7", "--json", *work]) == 0
     (step,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (step["name"], step["account"], step["cpus"]) == ("heat", "lab", 4)
+    assert (step["name"], step["account"], step["cpus"], step["modules"]) == ("heat", "lab", 4, ["gcc/12.2"])
     assert step["groups"][0]["cpus"] == "0"
     assert str(tmp_path) not in json.dumps(step), "no names of files"
     assert cli.main(["advice", "end", "7", *work]) == 0
@@ -353,6 +394,14 @@ def test_variables_of_another_job_are_replaced(place):
     assert done.stdout == f"export PLUMB_WITNESS_DIR={place}/{USER}/7\nexport PLUMB_WITNESS_MOST=10000\n"
 
 
+def test_a_job_s_own_spool_is_the_default(place, monkeypatch):
+    monkeypatch.setenv("PLUMB_WITNESS_DIR", f"{place}/{USER}/7")
+    monkeypatch.setenv("PLUMB_ADVICE", "off")
+    assert spool.folder(None) == place
+    monkeypatch.setenv("PLUMB_ADVICE", "/shared")
+    assert spool.folder(None) == Path("/shared")
+
+
 def test_a_link_of_another_user_costs_no_file(place, tmp_path):
     precious = tmp_path / "home/7/thesis"
     precious.mkdir(parents=True)
@@ -446,6 +495,28 @@ def test_slurm_s_file_prints_variables(place, capsys):
     assert f"export PLUMB_WITNESS_DIR={place}/{USER}/7\n" in done.stdout
     assert cli.main(["advice", "on", "--scheduler", "ssh", "--work", str(place)]) == 2
     assert cli.main(["advice", "on", "--scheduler", "slurm", "--share", "-3", "--work", str(place)]) == 2
+
+
+@pytest.mark.parametrize("system", ["modules", "lmod/lmod"])
+def test_a_module_observes_a_job_until_it_is_unloaded(place, tmp_path, capsys, system):
+    if not (init := Path(f"/usr/share/{system}/init/sh")).exists():
+        pytest.skip("not installed")
+    assert cli.main(["advice", "on", "--module", "--work", str(place)]) == 0
+    (tmp_path / "mod").mkdir()
+    (tmp_path / "mod/plumb-advice").write_text(capsys.readouterr().out)
+    variables = "env | grep -E '^[A-Z]+_(LD_)?PRELOAD|^PLUMB_W' | sort"
+    script = f". {init}; module load plumb-advice; {variables}; module unload plumb-advice; echo; {variables}"
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MODULEPATH": str(tmp_path / "mod"),
+           "SINGULARITYENV_LD_PRELOAD": "/mine"}  # fmt: skip
+    run = functools.partial(subprocess.run, ["sh", "-c", script], capture_output=True, text=True, check=False)
+    mine = "SINGULARITYENV_LD_PRELOAD=/mine\n"
+    assert run(env={**env, "PBS_JOBID": "12.server"}).stdout == (
+        f"APPTAINERENV_LD_PRELOAD=\nLD_PRELOAD={WITNESS}\nPLUMB_WITNESS_DIR={place}/{USER}/12\n"
+        f"PLUMB_WITNESS_MOST=10000\n{mine}\n{mine}"
+    )
+    done = run(env=env)
+    assert done.stdout == f"{mine}\n{mine}"
+    assert "plumb-advice: no job here: load it in the script of a job" in done.stderr
 
 
 @pytest.mark.parametrize(("shell", "mode", "login", "expected"), [

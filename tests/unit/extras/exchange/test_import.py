@@ -318,13 +318,12 @@ def test_a_comparison_with_measured_figures_says_so(results, log, capsys):
     assert told == ["provenance", "imported", "measured"]
 
 
-def test_a_direction_or_a_unit_of_its_own_is_a_series_of_its_own(results, log, capsys):
+def test_a_direction_or_a_unit_of_its_own_is_a_series_of_its_own(results, log, capsys, output_of):
     bring(log(line(), name="a.log"))
     bring(log(line(time="2026-01-02T00:00:00"), name="b.log"), "--lower", "rate")
     bring(log(line(time="2026-01-03T00:00:00", unit="MB/s"), name="c.log"))
     capsys.readouterr()
-    assert cli.main(["history", "--json"]) == 0
-    found = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    found = [json.loads(text) for text in output_of(0, "history", "--json").splitlines()]
     assert [(one["points"], one["better"], one["unit"]) for one in found] == [
         (1, "higher", "GB/s"), (1, "lower", "GB/s"), (1, "higher", "MB/s")
     ]  # fmt: skip
@@ -339,18 +338,15 @@ def slower(results, log, capsys):
     capsys.readouterr()
 
 
-def test_imported_figures_are_watched(slower, capsys):
-    assert cli.main(["history"]) == 1
-    assert "1 series, 1 suspected to have become worse" in capsys.readouterr().out
-    assert cli.main(["history", "--confirm"]) == 2
-    assert "open: T %n=1 gnu rate: its figures are imported" in capsys.readouterr().out
+def test_imported_figures_are_watched(slower, output_of):
+    assert "1 series, 1 suspected to have become worse" in output_of(1, "history")
+    assert "open: T %n=1 gnu rate: its figures are imported" in output_of(2, "history", "--confirm")
 
 
-def test_imported_and_measured_figures_are_no_series(slower, results, capsys):
+def test_imported_and_measured_figures_are_no_series(slower, results, output_of):
     (results / "sys").mkdir(exist_ok=True)
     (results / "sys" / "s.jsonl").write_text(json.dumps(record(site="sys")) + "\n")
-    assert cli.main(["history", "--json"]) == 1
-    keys = [json.loads(text)["key"] for text in capsys.readouterr().out.splitlines()]
+    keys = [json.loads(text)["key"] for text in output_of(1, "history", "--json").splitlines()]
     assert sorted(key["provenance"] for key in keys) == ["imported", "measured"]
 
 

@@ -12,38 +12,12 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.extras.fabric import audit, doctor
 
-#: an MPI library that yields while it starts and ends
-MPI = r"""
-#include <sched.h>
-int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
-    (void)count, (void)words;
-    sched_yield();
-    *provided = required;
-    return 0;
-}
-int MPI_Finalize(void) { for (int i = 0; i < 5; i++) sched_yield(); return 0; }
-"""
-MAIN = r"""
-#include <errno.h>
-#include <sched.h>
-#include <stdlib.h>
-int MPI_Init_thread(int *, char ***, int, int *);
-int MPI_Finalize(void);
-int main(int argc, char **argv) {
-    int level;
-    sched_yield();
-    if (MPI_Init_thread(&argc, &argv, 3, &level) != 0 || level != 3) return 1;
-    for (int i = 0; i < atoi(argv[1]); i++) if (sched_yield() != 0) return 2;
-    return MPI_Finalize();
-}
-"""
-
 
 @pytest.fixture
 def counted(tmp_path):
     """The count of a program that yields so often between the two calls, with these variables."""
-    library = compile_c(tmp_path, MPI, "-shared", "-fPIC", name="libmpi.so")
-    program = compile_c(tmp_path, MAIN, str(library), f"-Wl,-rpath,{tmp_path}")
+    library = compile_c(tmp_path, "mpi_that_yields.c", "-shared", "-fPIC", name="libmpi.so")
+    program = compile_c(tmp_path, "yields.c", str(library), f"-Wl,-rpath,{tmp_path}")
 
     def count(times, **variables):
         folder = tmp_path / "yields"

@@ -345,48 +345,43 @@ def alone(monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_it_lists_the_labs_by_document(alone, capsys):
-    assert cli.main(["lab"]) == 0
-    said = capsys.readouterr().out
+def test_it_lists_the_labs_by_document(alone, output_of):
+    said = output_of(0, "lab")
     assert [line for line in said.splitlines() if line.startswith("R7 ")]
     assert all(document in said for document in model.DOCUMENTS.values())
 
 
-def test_a_lab_without_records_shows_what_was_published(alone, capsys):
+def test_a_lab_without_records_shows_what_was_published(alone, output_of):
     files = [alone / "lab.html", alone / "lab.json", alone / "lab.txt"]
     words = [word for file in files for word in ("--output", str(file))]
-    assert cli.main(["lab", "R7", "--recorded", *words, "--handout", str(alone / "class.html")]) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
+    last = output_of(0, "lab", "R7", "--recorded", *words, "--handout", str(alone / "class.html")).splitlines()[-1]
     assert last == json.loads(files[1].read_text())["closing"] == files[2].read_text().splitlines()[-1]
     assert "49237" in files[0].read_text()
     assert "To be filled." in (alone / "class.html").read_text()
 
 
-def test_what_a_document_printed_is_shown_without_measuring(alone, capsys):
-    assert cli.main(["lab", "D6", "--recorded"]) == 0
-    output = capsys.readouterr().out
+def test_what_a_document_printed_is_shown_without_measuring(alone, output_of):
+    output = output_of(0, "lab", "D6", "--recorded")
     assert "published:\nTask  AppTime" in output
     assert output.endswith("\nno figures here: records do not keep its output; without --recorded it is measured\n")
 
 
-def test_records_of_a_stack_that_is_not_installed_are_shown(alone, monkeypatch, capsys):
+def test_records_of_a_stack_that_is_not_installed_are_shown(alone, monkeypatch, output_of):
     (alone / "results" / "local").mkdir(parents=True)
     document = stored()
     document["stack"]["name"] = "gone"
     (alone / "results" / "local" / "20260101T000000Z-h-000000.jsonl").write_text(json.dumps(document) + "\n")
     monkeypatch.setattr(site, "here", lambda: "local")
-    assert cli.main(["lab", "D3", "--recorded", "--stack", "gone"]) == 0
-    assert capsys.readouterr().out.startswith("D3  False sharing")
+    assert output_of(0, "lab", "D3", "--recorded", "--stack", "gone").startswith("D3  False sharing")
 
 
 def test_a_file_shows_one_lab(alone, refused):
     assert "this file shows one lab" in refused(2, "lab", "R7", "D3", "--recorded", "--output", str(alone / "lab.html"))
 
 
-def test_several_labs_end_with_a_table(alone, capsys):
+def test_several_labs_end_with_a_table(alone, output_of):
     file = alone / "labs.md"
-    assert cli.main(["lab", "R7", "D3", "--recorded", "--output", str(file)]) == 0
-    said = capsys.readouterr().out.splitlines()[-2:]
+    said = output_of(0, "lab", "R7", "D3", "--recorded", "--output", str(file)).splitlines()[-2:]
     assert [line.split()[0] for line in said] == ["R7", "D3"]
     assert [line.split(" | ")[0] for line in file.read_text().splitlines()[2:]] == ["| R7", "| D3"]
 

@@ -4,24 +4,23 @@ import contextlib
 import json
 import math
 import os
+import signal
 import subprocess
+from functools import partial
 from types import SimpleNamespace
 
-import msgspec
 import numpy as np
 import pytest
-import samples
 from witness_helper import compile_c
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import cpu_list
 from plumbline.commands import cli
 from plumbline.extras.neighbours import bench
-from plumbline.gate import duet
 from plumbline.host import machine
-from plumbline.launch import hosts
+from plumbline.launch import hosts, neighbour, process
 from plumbline.launch.witness import disturbance
-from plumbline.records.launch import Half, Launch
 from plumbline.statistics import paired
 from plumbline.statistics.paired import CAP, FAIL, SCALE, PairedRule
 
@@ -41,7 +40,7 @@ FIGURE = ("--figure", "rate: (\\S+)", "--unit", "MB/s", "--better", "higher")
 ])  # fmt: skip
 def test_each_distance_is_there_once_with_the_nearest_part_that_both_share(topology, parts):
     here = machine.load(topology)
-    seen = [(each.shared, *map(bench.cpu_list, each[1:])) for each in bench.distances(here, here.cpus)]
+    seen = [(each.shared, *map(cpu_list, each[1:])) for each in bench.distances(here, here.cpus)]
     assert seen == parts
 
 
@@ -73,27 +72,37 @@ def test_a_neighbour_works_where_there_may_be_more_than_1024_cpus(tmp_path):
         process.terminate()
 
 
-def seen(kind, cpus, begin=0.0, wall=1.0, busy=1.0):
-    """A launch of 0.1 to 0.9 s beside a neighbour with such a witness; its reasons and causes."""
-    made = msgspec.convert(samples.launch(0, 1.0), Launch)
-    made.half = Half(cpus=[0], window=(0.1, 0.9))
-    witness = SimpleNamespace(
-        threads=[SimpleNamespace(affinity=list(cpus))], ended=[],
-        window=SimpleNamespace(begin_s=begin, wall_s=wall), usage=SimpleNamespace(user_s=busy * wall, system_s=0.0),
+def unproven(kind, cpus, busy=1.0):
+    """What is wrong with a neighbour on CPU 1 by such a witness."""
+    seen = SimpleNamespace(
+        threads=[SimpleNamespace(affinity=list(cpus))], ended=[], window=SimpleNamespace(wall_s=2.0),
+        usage=SimpleNamespace(user_s=2.0 * busy, system_s=0.0),
     )  # fmt: skip
-    bench._prove(made, [witness], (1,), kind)
-    return made.reasons, made.disturbance.causes
+    return neighbour.unproven([seen], kind, (1,))
 
 
-def test_the_neighbour_is_proven_on_its_part_at_work_and_all_the_time():
-    assert seen("memory", [1]) == ([], [])
-    assert seen("sleeper", [1], busy=0.0) == ([], [])
-    assert seen("memory", [0, 1])[0] == ["the neighbour could run on CPUs 0, its part is 1"]
-    assert "worked for 50 % of its time" in seen("memory", [1], busy=0.5)[1][0]
-    assert "beside 50 % of this" in seen("memory", [1], begin=0.5)[1][0]
-    made = msgspec.convert(samples.launch(0, 1.0), Launch)
-    bench._prove(made, [], (1,), "memory")
-    assert made.reasons == ["no witness shows where and when the neighbour ran"]
+def test_the_neighbour_is_proven_on_its_part_and_at_work():
+    assert unproven("memory", [1]) == []
+    assert unproven("sleeper", [1], busy=0.0) == []
+    assert unproven("memory", [1], busy=0.5) == ["the neighbour worked for 50 % of its time"]
+    with pytest.raises(PlumbError, match="was seen on CPUs 0-1, its part is 1"):
+        unproven("memory", [0, 1])
+    with pytest.raises(PlumbError, match="was seen on CPUs none, its part is 1"):
+        neighbour.unproven([], "memory", (1,))
+
+
+def end(pid):
+    os.kill(pid, signal.SIGTERM)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+def test_a_launch_leaves_the_neighbour_alone_whose_own_end_is_an_error(tmp_path):
+    start = partial(neighbour.neighbour, "sleeper", machine.load(), sorted(os.sched_getaffinity(0))[:1], tmp_path)
+    with start() as idle:
+        assert process.run(["true"], os.environ, tmp_path, 60.0).status == "ok"
+    assert (idle, process.beside) == ([], set())
+    with pytest.raises(PlumbError, match="ended by itself"), start():
+        end(*process.beside)
 
 
 @pytest.fixture
@@ -102,8 +111,7 @@ def here(tmp_path, monkeypatch):
     quiet = {"disturbed": False, "causes": [], "figures": {}, "beside": []}
     monkeypatch.setattr(disturbance, "assess", lambda *_, **__: quiet)  # other tests run beside this one
     monkeypatch.setattr(hosts, "turn", lambda: contextlib.nullcontext([]))
-    monkeypatch.setattr(bench, "BUSY", 0.0)
-    monkeypatch.setattr(duet, "OVERLAP", 0.0)
+    monkeypatch.setattr(neighbour, "BUSY", 0.0)
     cpus = sorted(os.sched_getaffinity(0))
     parts = [bench.Distance("L3", tuple(cpus[:1]), tuple(cpus[-1:]))]
     monkeypatch.setattr(bench, "distances", lambda *_: parts)
@@ -132,9 +140,10 @@ def test_real_neighbours_are_measured_resumed_and_kept_apart_from_gates(here, ca
 @pytest.mark.parametrize(("words", "reason"), [
     ([], "no program is named"),
     (["--kinds", "loud", "--", "./app"], "there is no neighbour 'loud'"),
-    (["--", "./nobody"], "there is no program ./nobody"),
+    (["--", "./nobody"], "there is no program ./nobody (plumb neighbours)"),
     (["--stack", "x", "--", "./app"], "--stack is for programs of plumb.yaml"),
-    (["--resume", "nowhere"], "nowhere"),
+    (["--resume", "nowhere"], "give the folder that plumb neighbours named"),
+    (["--resume", "."], "no measurement of neighbours to resume"),
 ])  # fmt: skip
 def test_bad_input_is_one_line(here, capsys, words, reason):
     assert cli.main(["neighbours", *words]) == 2

@@ -51,3 +51,15 @@ def test_the_class_says_how_much_a_node_has(tmp_path, capsys):
     (tmp_path / "node.class").write_text("plumb-class 1\nidle 1000000000\nfact memory.mib 1\nend\n")
     assert cli.main(["check", "--held", "--class", str(tmp_path / "node.class")]) == 1
     assert "of 1 MiB free" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--held", "--form", "json"], "--held measures nothing and prints text"),
+    (["--held", "--last"], "--held measures nothing and prints text"),
+    (["--tolerance", "0.1"], "--tolerance goes with --held"),
+    (["--held", "--class", "nosuch.class"], "no such file"),
+    (["--plan", "--class", "/dev/null"], "no such file"),
+])  # fmt: skip
+def test_what_it_would_not_heed_is_refused(words, message, capsys):
+    assert cli.main(["check", *words]) == 2
+    assert message in capsys.readouterr().err

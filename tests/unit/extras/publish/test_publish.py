@@ -140,12 +140,12 @@ def test_nothing_hostile_is_markup_in_any_page(results, root):
         ) or (file == root / "index.html")
 
 
-def test_the_newest_campaigns_get_pages_and_those_that_have_one_keep_it(results, root, capsys, monkeypatch):
+def test_the_newest_campaigns_get_pages_and_those_that_have_one_keep_it(results, root, output_of, monkeypatch):
     monkeypatch.setattr(command, "NEWEST", 2)
 
     def published(*words):
-        assert cli.main(["publish", *words, str(root)]) == 0
-        return sorted(file.stem for file in root.rglob("campaigns/*.html")), capsys.readouterr().out
+        text = output_of(0, "publish", *words, str(root))
+        return sorted(file.stem for file in root.rglob("campaigns/*.html")), text
 
     for number in range(1, 5):
         put(results, f"s{number}", numbered(number))

@@ -79,7 +79,8 @@ def test_a_split_shares_the_cores():
 
 
 @pytest.mark.parametrize(("spelling", "kind", "fault"), [
-    ("1,2,x", "threads", "'x' is no whole number above 0"),
+    ("1,2,x", "threads", "'x' is no whole number from 1 to 9999999"),
+    ("1,99999999", "threads", "'99999999' is no whole number from 1 to 9999999"),
     ("0,1", "threads", "'0' is no whole number"),
     ("1.5,2", "threads", "'1.5' is no whole number"),
     ("2,1,2", "threads", "2 stands there twice"),
@@ -158,3 +159,9 @@ def test_data_never_run_code():
     for word in ("{__import__('os').system('true')}", "{(lambda: ranks)()}", "{[ranks][0]}"):
         with pytest.raises(PlumbError):
             commands(["./p", word])
+
+
+def test_a_program_has_other_arguments_at_each_point_of_weak_scaling():
+    words = points.commands(["heat", "{3*n}"], "ranks", [1, 2], [], True)
+    weak = named.points(samples.asked(), "ranks", [1, 2], "compact", None, words)
+    assert [variant.arguments for variant in weak] == [["3"], ["6"]]

@@ -63,10 +63,9 @@ def test_what_is_in_one_only_and_several_of_one_name():
     assert msgspec.to_builtins(found[0]) == {"name": "gcc", "before": {"version": "12.2"}, "after": {}}
 
 
-def test_the_command_compares_environments_and_files(capsys, monkeypatch):
+def test_the_command_compares_environments_and_files(capsys, output_of, monkeypatch):
     monkeypatch.delenv("PLUMB_SPACK_SITE", raising=False)
-    assert cli.main(["stack", "diff", "spack:openmpi", "spack-mpich"]) == 0
-    table = capsys.readouterr().out.splitlines()
+    table = output_of(0, "stack", "diff", "spack:openmpi", "spack-mpich").splitlines()
     assert table[0].split() == ["PACKAGE", "WHAT", "spack:openmpi", "spack-mpich"]
     assert any(line.split() == ["openmpi", "version", "5.0.10", "-"] for line in table)
     file = environments.folder() / "environments" / "debian12-sapphirerapids" / "openmpi" / "spack.lock"

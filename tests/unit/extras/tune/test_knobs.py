@@ -84,6 +84,12 @@ class TestInventory:
         with pytest.raises(PlumbError, match=what):
             knobs.inventory(stack("mpich", [], script))
 
+    def test_a_program_that_was_compiled_for_another_processor(self, stack):
+        made = stack("mpich", MPICH)
+        made.benchmarks["pi"].facts["instructions"] = "new512"
+        with pytest.raises(PlumbError, match=r"list_settings of stack one was compiled .* this node lacks new512"):
+            knobs.inventory(made)
+
     def test_a_stack_of_an_earlier_version_has_no_such_program(self, stack, tmp_path):
         document = stack("mpich", MPICH)
         (tmp_path / "kernels/libexec/list_settings").unlink()

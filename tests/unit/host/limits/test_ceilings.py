@@ -95,17 +95,14 @@ PAIR = {"cores": 2, "threads": 2, "ranks": 2, "pair": "pair:xsocket"}
 
 
 class TestTable:
-    @pytest.mark.parametrize(
-        ("changes", "value"),
-        [
-            ({}, (10_000.0, "memory, one core")),
-            ({"cores": 3, "threads": 3}, (30_000.0, "memory, 3 x one core")),
-            ({"cores": 10, "threads": 10}, (45_000.0, "memory of NUMA node 0")),
-            ({"cores": 10, "threads": 10, "numa_nodes": (1,)}, (44_000.0, "memory of NUMA node 1")),
-            (WHOLE, (80_000.0, "memory, 20 cores")),
-            ({**WHOLE, "numa_nodes": None}, (80_000.0, "memory, 20 cores")),
-        ],
-    )
+    @pytest.mark.parametrize(("changes", "value"), [
+        ({}, (10_000.0, "memory, one core")),
+        ({"cores": 3, "threads": 3}, (30_000.0, "memory, 3 x one core")),
+        ({"cores": 10, "threads": 10}, (45_000.0, "memory of NUMA node 0")),
+        ({"cores": 10, "threads": 10, "numa_nodes": (1,)}, (44_000.0, "memory of NUMA node 1")),
+        (WHOLE, (80_000.0, "memory, 20 cores")),
+        ({**WHOLE, "numa_nodes": None}, (80_000.0, "memory, 20 cores")),
+    ])  # fmt: skip
     def test_memory_has_the_lower_of_cores_and_nodes(self, changes, value):
         assert bound("triad", **changes) == value
 
@@ -117,18 +114,15 @@ class TestTable:
             found = ceilings.of(limits.Quantity("triad", "MB/s", {}, mix=mix), taken(), known)
             assert (found and found.value) == value
 
-    @pytest.mark.parametrize(
-        ("program", "metric", "params", "mix"),
-        [
-            (("stream", "stream", "gcc 12.2.0"), "copy", {}, "copy streaming"),
-            (("stream", "stream", "gcc 12.2.0"), "triad", {}, "triad regular"),
-            (("stream", "stream", "icx 2025"), "triad", {}, None),
-            (("membw", "kernels", "gcc"), "bandwidth", {"kernel": "copy", "mode": "regular"}, "copy regular"),
-            (("daxpy", "kernels", "gcc"), "bandwidth_daxpy", {"touch": "thread"}, "triad streaming"),
-            (("daxpy", "kernels", "gcc"), "bandwidth_daxpy", {"touch": "master"}, None),
-            (("jacobi", "kernels", "gcc"), "bandwidth", {"stores": "streaming"}, "triad streaming"),
-        ],
-    )
+    @pytest.mark.parametrize(("program", "metric", "params", "mix"), [
+        (("stream", "stream", "gcc 12.2.0"), "copy", {}, "copy streaming"),
+        (("stream", "stream", "gcc 12.2.0"), "triad", {}, "triad regular"),
+        (("stream", "stream", "icx 2025"), "triad", {}, None),
+        (("membw", "kernels", "gcc"), "bandwidth", {"kernel": "copy", "mode": "regular"}, "copy regular"),
+        (("daxpy", "kernels", "gcc"), "bandwidth_daxpy", {"touch": "thread"}, "triad streaming"),
+        (("daxpy", "kernels", "gcc"), "bandwidth_daxpy", {"touch": "master"}, None),
+        (("jacobi", "kernels", "gcc"), "bandwidth", {"stores": "streaming"}, "triad streaming"),
+    ])  # fmt: skip
     def test_loads_and_stores_of_programs(self, program, metric, params, mix):
         assert ceilings.mix(*program, metric, params) == mix
 
@@ -161,18 +155,15 @@ class TestTable:
         one_of_many = {"cores": 20, "threads": 20, "ranks": 20}
         assert bound("latency", "us", params={"bytes": 8, "class": "pair:l3"}, **one_of_many)[0] == 0.05
 
-    @pytest.mark.parametrize(
-        ("metric", "params", "changes"),
-        [
-            ("triad", {}, {"threads": 2}),  # two threads of a core
-            ("triad", {}, {"nodes": 2}),
-            ("bandwidth", {"bytes": 8192}, {"ranks": 4, "cores": 4, "threads": 4}),
-            ("latency", {"bytes": 65}, PAIR),
-            ("latency", {"bytes": 8}, {**PAIR, "pair": "pair:numa"}),
-            ("time_avg", {"bytes": 8}, PAIR),
-            ("spin", {}, PAIR),
-        ],
-    )
+    @pytest.mark.parametrize(("metric", "params", "changes"), [
+        ("triad", {}, {"threads": 2}),  # two threads of a core
+        ("triad", {}, {"nodes": 2}),
+        ("bandwidth", {"bytes": 8192}, {"ranks": 4, "cores": 4, "threads": 4}),
+        ("latency", {"bytes": 65}, PAIR),
+        ("latency", {"bytes": 8}, {**PAIR, "pair": "pair:numa"}),
+        ("time_avg", {"bytes": 8}, PAIR),
+        ("spin", {}, PAIR),
+    ])  # fmt: skip
     def test_what_has_none(self, metric, params, changes):
         assert bound(metric, params=params, **changes) is None
 
@@ -396,14 +387,11 @@ class TestFile:
         assert ceilings.ceilings_of("ulysses", "default", "another machine") is None
         assert ceilings.ceilings_of("ulysses", "other", "a machine") is None
 
-    @pytest.mark.parametrize(
-        ("old", "new", "said"),
-        [
-            ("median: 10000.0", "median: 0", "median: .* > 0.0"),
-            ("cores: 1\n", "kernels: 1\n", "kernels"),
-            ("schema: 2", "[", "YAML"),
-        ],
-    )
+    @pytest.mark.parametrize(("old", "new", "said"), [
+        ("median: 10000.0", "median: 0", "median: .* > 0.0"),
+        ("cores: 1\n", "kernels: 1\n", "kernels"),
+        ("schema: 2", "[", "YAML"),
+    ])  # fmt: skip
     def test_a_damaged_file_is_one_line_with_its_cure(self, sites, old, new, said):
         file = ceilings.save("ulysses", measured())
         file.write_text(file.read_text().replace(old, new, 1))
@@ -432,15 +420,12 @@ class TestFile:
 class TestApplication:
     """A record of a program of plumb.yaml on two cores, where one core has 10 GB/s and 20 GFlop/s."""
 
-    @pytest.mark.parametrize(
-        ("metric", "value", "unit", "params", "percent"),
-        [
-            ("triad", 39.4, "GB/s", {}, None),  # HPC Challenge prints its own: a name of a user means nothing
-            ("rate", 39.4, "GFlop/s", {}, None),
-            ("time_bandwidth", 9999.0, "MB/s", {"work": "bytes"}, 50.0),
-            ("time_flop_rate", 19.0, "GFlop/s", {"work": "flops"}, 50.0),
-        ],
-    )
+    @pytest.mark.parametrize(("metric", "value", "unit", "params", "percent"), [
+        ("triad", 39.4, "GB/s", {}, None),  # HPC Challenge prints its own: a name of a user means nothing
+        ("rate", 39.4, "GFlop/s", {}, None),
+        ("time_bandwidth", 9999.0, "MB/s", {"work": "bytes"}, 50.0),
+        ("time_flop_rate", 19.0, "GFlop/s", {"work": "flops"}, 50.0),
+    ])  # fmt: skip
     def test_only_declared_work_is_compared(self, host, metric, value, unit, params, percent):
         about = {"metric": metric, "unit": unit, "params": params, "better": "higher"}
         launches = [launch(order, 1.0, measurements=[about | {"value": value + order}]) for order in range(3)]

@@ -28,21 +28,18 @@ def limit(metric, facts=FACTS, packages=2.0, nodes=1, directions=1, *, unit="MB/
     return found and (found.value, found.unit)
 
 
-@pytest.mark.parametrize(
-    ("metric", "unit", "expected"),
-    [
-        ("triad", "MB/s", (102400.0, "MB/s")),
-        ("rate", "GFlop/s", (1280.0, "GFlop/s")),
-        ("overlap", "%", (100.0, "%")),
-        ("efficiency", "%", (100.0, "%")),
-        ("percent_peak", "%", (100.0, "%")),
-        ("efficiency", "1", None),  # a ratio may be better than one
-        ("overlapping", "%", None),
-        ("rate", "MLUP/s", None),  # how many bytes an update takes, only its kernel knows
-        ("bandwidth", "MB/s", None),  # of a message inside a node: through caches nobody knows
-        ("latency", "us", None),  # a shortest time is no limit
-    ],
-)
+@pytest.mark.parametrize(("metric", "unit", "expected"), [
+    ("triad", "MB/s", (102400.0, "MB/s")),
+    ("rate", "GFlop/s", (1280.0, "GFlop/s")),
+    ("overlap", "%", (100.0, "%")),
+    ("efficiency", "%", (100.0, "%")),
+    ("percent_peak", "%", (100.0, "%")),
+    ("efficiency", "1", None),  # a ratio may be better than one
+    ("overlapping", "%", None),
+    ("rate", "MLUP/s", None),  # how many bytes an update takes, only its kernel knows
+    ("bandwidth", "MB/s", None),  # of a message inside a node: through caches nobody knows
+    ("latency", "us", None),  # a shortest time is no limit
+])  # fmt: skip
 def test_what_a_metric_is_held_against(metric, unit, expected):
     assert limit(metric, unit=unit) == expected
 
@@ -90,16 +87,13 @@ def test_a_link_does_not_bound_memory_on_several_nodes():
     assert value == pytest.approx(204800, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("params", "expected"),
-    [
-        ({"bytes": 8}, True),  # IMB, OSU
-        ({"class": "pair:node"}, True),  # pairs
-        ({"class": "pair:l3", "bytes": 8}, False),
-        ({"kernel": "triad", "working_set": 7}, False),  # membw
-        ({}, False),
-    ],
-)
+@pytest.mark.parametrize(("params", "expected"), [
+    ({"bytes": 8}, True),  # IMB, OSU
+    ({"class": "pair:node"}, True),  # pairs
+    ({"class": "pair:l3", "bytes": 8}, False),
+    ({"kernel": "triad", "working_set": 7}, False),  # membw
+    ({}, False),
+])  # fmt: skip
 def test_parameters_tell_whether_a_message_crosses_nodes(params, expected):
     assert limits.crosses_nodes(params) is expected
 
@@ -109,16 +103,13 @@ def test_more_nodes_have_more_memory_and_cores():
     assert limit("rate", nodes=2, unit="GFlop/s") == (2560.0, "GFlop/s")
 
 
-@pytest.mark.parametrize(
-    ("working_set", "expected"),
-    [
-        (CACHE // 2, 2_560_000.0),  # fits: the cores' own caches are all that bounds it
-        (CACHE, 2_560_000.0),
-        (2 * CACHE, 2 * 102400.0),  # half of each sweep may come from cache
-        (11 * CACHE, 1.1 * 102400.0),
-        (10_000 * CACHE, 102400.0 * 10_000 / 9_999),
-    ],
-)
+@pytest.mark.parametrize(("working_set", "expected"), [
+    (CACHE // 2, 2_560_000.0),  # fits: the cores' own caches are all that bounds it
+    (CACHE, 2_560_000.0),
+    (2 * CACHE, 2 * 102400.0),  # half of each sweep may come from cache
+    (11 * CACHE, 1.1 * 102400.0),
+    (10_000 * CACHE, 102400.0 * 10_000 / 9_999),
+])  # fmt: skip
 def test_memory_bounds_a_sweep_by_how_much_of_it_the_caches_cannot_hold(working_set, expected):
     value, unit = limit("bandwidth_triad", working_set=working_set)
     assert (value, unit) == (pytest.approx(expected), "MB/s")

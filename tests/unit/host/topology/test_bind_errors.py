@@ -41,103 +41,79 @@ KNOWN = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("scater", " (did you mean 'scatter'?)"),
-        ("sockets", " (did you mean 'socket'?)"),
-        ("pair:L3", " (did you mean 'pair:l3'?)"),
-        ("pair:xsoket", " (did you mean 'pair:xsocket'?)"),
-        ("everywhere", ""),
-        ("x" * 500, ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "hint"), [
+    ("scater", " (did you mean 'scatter'?)"),
+    ("sockets", " (did you mean 'socket'?)"),
+    ("pair:L3", " (did you mean 'pair:l3'?)"),
+    ("pair:xsoket", " (did you mean 'pair:xsocket'?)"),
+    ("everywhere", ""),
+    ("x" * 500, ""),
+])  # fmt: skip
 def test_unknown_placement_lists_the_known_ones(name, hint):
     assert on(ONE, name) == f"unknown placement '{name}'{hint}: {KNOWN}"
 
 
-@pytest.mark.parametrize(
-    ("topology", "placement", "more", "missing"),
-    [
-        (RANGER, "numa", "--ranks 8", "8 ranks asked, 4 NUMA nodes with CPUs"),
-        (RANGER, "socket", "--ranks 5", "5 ranks asked, 4 sockets"),
-        (RANGER, "l3", "--ranks 5", "5 ranks asked, 4 L3 caches"),
-        (RANGER, "core", "--ranks 17", "17 ranks of 1 thread asked, 16 cores"),
-        (RANGER, "compact", "--ranks 6 --threads 3", "6 ranks of 3 threads asked, 16 cores"),
-        (RANGER, "compact", "--threads 17", "1 rank of 17 threads asked, 16 cores"),
-        (RANGER, "scatter", "--ranks 5 --threads 3", "5 ranks of 3 threads asked, room for 4"),
-        (RANGER, "spread", "--ranks 5 --threads 3", "5 ranks of 3 threads asked, room for 4"),
-        (RANGER, "scatter", "--threads 17", "17 threads a rank asked, 16 cores"),
-        (
-            RANGER,
-            "numa",
-            "--threads 5",
-            "5 threads a rank asked, 4 cores in the smallest of the NUMA nodes with CPUs used",
-        ),
-        (RANGER, "core", "--threads 2", "2 threads a rank asked, this placement has one"),
-        (RANGER, "ways:17", "", "17 ranks asked, 16 cores"),
-        (RANGER, "ways:4", "--ranks 5", "5 ranks asked, this placement has 4"),
-        (
-            RANGER,
-            "ways:4",
-            "--threads 5",
-            "5 threads for each of 4 ranks asked, the evenly spread cores leave 4 to a rank",
-        ),
-        (RANGER, "numa:9", "", "there is no NUMA node 9"),
-        ("tests/data/topologies/memory-only-node.xml", "numa:2", "", "no core of NUMA node 2 may be used"),
-        (RANGER, "socket:4", "", "no core of socket 4 may be used"),
-        (RANGER, "numa:1", "--ranks 2", "2 ranks asked, this placement has one"),
-        (RANGER, "numa:1", "--threads 5", "5 threads asked, 4 cores of NUMA node 1"),
-        (RANGER, "pair:smt", "", "no core has two allowed hardware threads"),
-        (RANGER, "pair:numa", "", "no two cores share a NUMA node and nothing smaller"),
-        (RANGER, "pair:l2", "", "no two cores share an L2 cache"),
-        (ONE, "pair:xsocket", "", "no second socket with allowed CPUs"),
-        (RANGER, "pair:l3", "--ranks 3", "3 ranks asked, a pair has two"),
-        (RANGER, "pair:l3", "--ranks 1", "1 rank asked, a pair has two"),
-        (RANGER, "pair:l3", "--threads 3", "3 threads a rank asked, a pair holds two in all"),
-        (RANGER, "pair:0,1", "--threads 2 --ranks 2", "2 ranks of 2 threads asked, a pair holds two threads in all"),
-        (RANGER, "pair:3,16", "", "CPU 16 may not be used or does not exist"),
-        (RANGER, "pair:node", "--ranks 2", "2 ranks asked, this placement has one on each of two nodes"),
-        (
-            NEHALEM,
-            "core",
-            "--ranks 3 --allowed 1,9,4",
-            "3 ranks of 1 thread asked, 2 cores on {} with CPUs 1,4,9 allowed",
-        ),
-        (NEHALEM, "pair:0,1", "--allowed 1-3", "CPU 0 may not be used or does not exist on {} with CPUs 1-3 allowed"),
-        (NEHALEM, "pair:xsocket", "--allowed 0-3", "no second socket with allowed CPUs on {} with CPUs 0-3 allowed"),
-        (
-            NEHALEM,
-            "ways:4",
-            "--allowed 0-3,4",
-            "1 thread for each of 4 ranks asked, the evenly spread cores leave 0 to a rank on {} with CPUs 0-4 allowed",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("topology", "placement", "more", "missing"), [
+    (RANGER, "numa", "--ranks 8", "8 ranks asked, 4 NUMA nodes with CPUs"),
+    (RANGER, "socket", "--ranks 5", "5 ranks asked, 4 sockets"),
+    (RANGER, "l3", "--ranks 5", "5 ranks asked, 4 L3 caches"),
+    (RANGER, "core", "--ranks 17", "17 ranks of 1 thread asked, 16 cores"),
+    (RANGER, "compact", "--ranks 6 --threads 3", "6 ranks of 3 threads asked, 16 cores"),
+    (RANGER, "compact", "--threads 17", "1 rank of 17 threads asked, 16 cores"),
+    (RANGER, "scatter", "--ranks 5 --threads 3", "5 ranks of 3 threads asked, room for 4"),
+    (RANGER, "spread", "--ranks 5 --threads 3", "5 ranks of 3 threads asked, room for 4"),
+    (RANGER, "scatter", "--threads 17", "17 threads a rank asked, 16 cores"),
+    (RANGER, "numa", "--threads 5", "5 threads a rank asked, 4 cores in the smallest of the NUMA nodes with CPUs used"),
+    (RANGER, "core", "--threads 2", "2 threads a rank asked, this placement has one"),
+    (RANGER, "ways:17", "", "17 ranks asked, 16 cores"),
+    (RANGER, "ways:4", "--ranks 5", "5 ranks asked, this placement has 4"),
+    (RANGER, "ways:4", "--threads 5", "5 threads for each of 4 ranks asked, the evenly spread cores leave 4 to a rank"),
+    (RANGER, "numa:9", "", "there is no NUMA node 9"),
+    ("tests/data/topologies/memory-only-node.xml", "numa:2", "", "no core of NUMA node 2 may be used"),
+    (RANGER, "socket:4", "", "no core of socket 4 may be used"),
+    (RANGER, "numa:1", "--ranks 2", "2 ranks asked, this placement has one"),
+    (RANGER, "numa:1", "--threads 5", "5 threads asked, 4 cores of NUMA node 1"),
+    (RANGER, "pair:smt", "", "no core has two allowed hardware threads"),
+    (RANGER, "pair:numa", "", "no two cores share a NUMA node and nothing smaller"),
+    (RANGER, "pair:l2", "", "no two cores share an L2 cache"),
+    (ONE, "pair:xsocket", "", "no second socket with allowed CPUs"),
+    (RANGER, "pair:l3", "--ranks 3", "3 ranks asked, a pair has two"),
+    (RANGER, "pair:l3", "--ranks 1", "1 rank asked, a pair has two"),
+    (RANGER, "pair:l3", "--threads 3", "3 threads a rank asked, a pair holds two in all"),
+    (RANGER, "pair:0,1", "--threads 2 --ranks 2", "2 ranks of 2 threads asked, a pair holds two threads in all"),
+    (RANGER, "pair:3,16", "", "CPU 16 may not be used or does not exist"),
+    (RANGER, "pair:node", "--ranks 2", "2 ranks asked, this placement has one on each of two nodes"),
+    (NEHALEM, "core", "--ranks 3 --allowed 1,9,4", "3 ranks of 1 thread asked, 2 cores on {} with CPUs 1,4,9 allowed"),
+    (NEHALEM, "pair:0,1", "--allowed 1-3", "CPU 0 may not be used or does not exist on {} with CPUs 1-3 allowed"),
+    (NEHALEM, "pair:xsocket", "--allowed 0-3", "no second socket with allowed CPUs on {} with CPUs 0-3 allowed"),
+    (
+        NEHALEM,
+        "ways:4",
+        "--allowed 0-3,4",
+        "1 thread for each of 4 ranks asked, the evenly spread cores leave 0 to a rank on {} with CPUs 0-4 allowed",
+    ),
+])  # fmt: skip
 def test_shortage_names_placement_topology_and_what_is_missing(topology, placement, more, missing):
     line = (missing if "{}" in missing else f"{missing} on {{}}").format(topology)
     assert on(topology, placement, *more.split()) == f"placement {placement}: {line}"
 
 
-@pytest.mark.parametrize(
-    ("topology", "memory", "line"),
-    [
-        (RANGER, "near", "unknown memory policy 'near': known are local, interleave, node:N, remote, firsttouch"),
-        (RANGER, "node:x", "memory node:x: 'x' is not a whole number"),
-        (RANGER, "node:4", f"memory node:4: there is no NUMA node 4 on {RANGER}"),
-        (ONE, "remote", f"memory remote: only one NUMA node on {ONE}"),
-        (
-            "package:2 [numa] core:2 pu:1",
-            "remote",
-            "memory remote: no table of NUMA distances on package:2 [numa] core:2 pu:1: name the node with node:N",
-        ),
-        (
-            "tests/data/topologies/numa-without-memory.xml",
-            "node:1",
-            "memory node:1: NUMA node 1 has no memory on tests/data/topologies/numa-without-memory.xml",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("topology", "memory", "line"), [
+    (RANGER, "near", "unknown memory policy 'near': known are local, interleave, node:N, remote, firsttouch"),
+    (RANGER, "node:x", "memory node:x: 'x' is not a whole number"),
+    (RANGER, "node:4", f"memory node:4: there is no NUMA node 4 on {RANGER}"),
+    (ONE, "remote", f"memory remote: only one NUMA node on {ONE}"),
+    (
+        "package:2 [numa] core:2 pu:1",
+        "remote",
+        "memory remote: no table of NUMA distances on package:2 [numa] core:2 pu:1: name the node with node:N",
+    ),
+    (
+        "tests/data/topologies/numa-without-memory.xml",
+        "node:1",
+        "memory node:1: NUMA node 1 has no memory on tests/data/topologies/numa-without-memory.xml",
+    ),
+])  # fmt: skip
 def test_memory_that_is_not_there(topology, memory, line):
     assert on(topology, "core", "--memory", memory) == line
 
@@ -147,66 +123,61 @@ def test_remote_for_a_rank_that_is_everywhere():
     assert on(RANGER, "node", "--memory", "remote") == f"{line} {RANGER}"
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["--threads", "0"], "--threads: '0' is not a whole number from 1 to 1048576"),
-        (["--threads", "two"], "--threads: 'two' is not a whole number from 1 to 1048576"),
-        (["--ranks", "-1"], "--ranks: '-1' is not a whole number from 1 to 1048576"),
-        (["--ranks", "4x"], "--ranks: '4x' is not a whole number from 1 to 1048576"),
-        (["--ranks", "99999999999"], "--ranks: '99999999999' is not a whole number from 1 to 1048576"),
-        (["--threads="], "--threads needs a value"),
-        (["--allowed", "0-"], "--allowed: '0-' is not a CPU list such as 0-3,8"),
-        (["--allowed", "3-1"], "--allowed: '3-1' is not a CPU list such as 0-3,8"),
-        (["--allowed", "0,,1"], "--allowed: '0,,1' is not a CPU list such as 0-3,8"),
-        (["--allowed", "0-99"], f"--allowed 0-99: CPU 16 is not usable on {RANGER}"),
-        (["--placement", "ways:0"], "placement ways:0: the number of ranks must be at least 1"),
-        (["--placement", "ways:many"], "placement ways:many: 'many' is not a whole number"),
-        (["--placement", "ways:"], "placement ways:: '' is not a whole number"),
-        (["--placement", "numa:-1"], "placement numa:-1: '-1' is not a whole number"),
-        (["--placement", "pair:1,"], "placement pair:1,: '1,' is not two CPU numbers such as 0,4"),
-        (["--placement", "pair:1,2,3"], "placement pair:1,2,3: '1,2,3' is not two CPU numbers such as 0,4"),
-        (["--placement", "pair:2,2"], "placement pair:2,2: the two CPUs must differ"),
-        (["--frobnicate"], "unknown option '--frobnicate' (see plumb-bind --help)"),
-        (["true"], "unexpected word 'true': the program comes after --"),
-        (["--", "true"], "--print runs nothing: leave out '-- true'"),
-        (["--witness", "/tmp"], "--print runs nothing: leave out --witness"),
-        (["--barrier", "/tmp"], "--print runs nothing: leave out --barrier"),
-        (["--memory"], "--memory needs a value"),
-    ],
-)
+@pytest.mark.parametrize(("words", "line"), [
+    (["--threads", "0"], "--threads: '0' is not a whole number from 1 to 1048576"),
+    (["--threads", "two"], "--threads: 'two' is not a whole number from 1 to 1048576"),
+    (["--ranks", "-1"], "--ranks: '-1' is not a whole number from 1 to 1048576"),
+    (["--ranks", "4x"], "--ranks: '4x' is not a whole number from 1 to 1048576"),
+    (["--ranks", "99999999999"], "--ranks: '99999999999' is not a whole number from 1 to 1048576"),
+    (["--threads="], "--threads needs a value"),
+    (["--allowed", "0-"], "--allowed: '0-' is not a CPU list such as 0-3,8"),
+    (["--allowed", "3-1"], "--allowed: '3-1' is not a CPU list such as 0-3,8"),
+    (["--allowed", "0,,1"], "--allowed: '0,,1' is not a CPU list such as 0-3,8"),
+    (["--allowed", "0-99"], f"--allowed 0-99: CPU 16 is not usable on {RANGER}"),
+    (["--placement", "ways:0"], "placement ways:0: the number of ranks must be at least 1"),
+    (["--placement", "ways:many"], "placement ways:many: 'many' is not a whole number"),
+    (["--placement", "ways:"], "placement ways:: '' is not a whole number"),
+    (["--placement", "numa:-1"], "placement numa:-1: '-1' is not a whole number"),
+    (["--placement", "pair:1,"], "placement pair:1,: '1,' is not two CPU numbers such as 0,4"),
+    (["--placement", "pair:1,2,3"], "placement pair:1,2,3: '1,2,3' is not two CPU numbers such as 0,4"),
+    (["--placement", "pair:2,2"], "placement pair:2,2: the two CPUs must differ"),
+    (["--frobnicate"], "unknown option '--frobnicate' (see plumb-bind --help)"),
+    (["true"], "unexpected word 'true': the program comes after --"),
+    (["--", "true"], "--print runs nothing: leave out '-- true'"),
+    (["--witness", "/tmp"], "--print runs nothing: leave out --witness"),
+    (["--barrier", "/tmp"], "--print runs nothing: leave out --barrier"),
+    (["--needs", "avx2"], "--print runs nothing: leave out --needs"),
+    (["--memory"], "--memory needs a value"),
+])  # fmt: skip
 def test_bad_words_on_the_command_line(words, line):
     assert refusal("--print", "--topology", RANGER, "--placement", "core", *words) == line
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("--print", "no --placement given (see plumb-bind --help)"),
-        ("", "no --placement given (see plumb-bind --help)"),
-        ("--placement core", "no program to run: write -- PROGRAM ARG... at the end, or --print"),
-        ("--placement core --", "no program to run: write -- PROGRAM ARG... at the end, or --print"),
-        (
-            "--placement core --ranks 1 -- true",
-            "--ranks goes with --print only: a real start uses this host and its launcher",
-        ),
-        (
-            f"--placement core --topology {RANGER} -- true",
-            "--topology goes with --print only: a real start uses this host and its launcher",
-        ),
-        ("--export-topology x.xml --print", "--export-topology goes with --topology only: leave out --print"),
-        ("--export-topology x.xml --allowed 0", "--export-topology goes with --topology only: leave out --allowed"),
-        ("--devices -- true", "--devices goes with --topology only: leave out the program"),
-        ("--list --devices", "--list goes alone: leave out --devices"),
-        ("--check", "no --placement given (see plumb-bind --help)"),
-        ("--check --placement core --ranks 2", "--check goes with --placement and --memory only: leave out --ranks"),
-        ("--check --placement ways:0", "placement ways:0: the number of ranks must be at least 1"),
-        ("--check --placement core --memory node:x", "memory node:x: 'x' is not a whole number"),
-        ("--export-topology /nowhere/x.xml", "topology cannot be written to /nowhere/x.xml: No such file or directory"),
-        ("--placement core --witness /nowhere -- true", "witness folder /nowhere: No such file or directory"),
-        ("--placement core --witness /etc/passwd -- true", "witness folder /etc/passwd: not a folder"),
-    ],
-)
+@pytest.mark.parametrize(("words", "line"), [
+    ("--print", "no --placement given (see plumb-bind --help)"),
+    ("", "no --placement given (see plumb-bind --help)"),
+    ("--placement core", "no program to run: write -- PROGRAM ARG... at the end, or --print"),
+    ("--placement core --", "no program to run: write -- PROGRAM ARG... at the end, or --print"),
+    (
+        "--placement core --ranks 1 -- true",
+        "--ranks goes with --print only: a real start uses this host and its launcher",
+    ),
+    (
+        f"--placement core --topology {RANGER} -- true",
+        "--topology goes with --print only: a real start uses this host and its launcher",
+    ),
+    ("--export-topology x.xml --print", "--export-topology goes with --topology only: leave out --print"),
+    ("--export-topology x.xml --allowed 0", "--export-topology goes with --topology only: leave out --allowed"),
+    ("--devices -- true", "--devices goes with --topology only: leave out the program"),
+    ("--list --devices", "--list goes alone: leave out --devices"),
+    ("--check", "no --placement given (see plumb-bind --help)"),
+    ("--check --placement core --ranks 2", "--check goes with --placement and --memory only: leave out --ranks"),
+    ("--check --placement ways:0", "placement ways:0: the number of ranks must be at least 1"),
+    ("--check --placement core --memory node:x", "memory node:x: 'x' is not a whole number"),
+    ("--export-topology /nowhere/x.xml", "topology cannot be written to /nowhere/x.xml: No such file or directory"),
+    ("--placement core --witness /nowhere -- true", "witness folder /nowhere: No such file or directory"),
+    ("--placement core --witness /etc/passwd -- true", "witness folder /etc/passwd: not a folder"),
+])  # fmt: skip
 def test_what_does_not_go_together(words, line):
     assert refusal(*words.split()) == line
 
@@ -291,14 +262,11 @@ def test_python_says_when_the_binder_is_not_built(tmp_path, monkeypatch):
         resolve("core")
 
 
-@pytest.mark.parametrize(
-    ("answer", "ask", "why"),
-    [
-        ("echo \"plumb-bind: unknown option '--list'\" >&2; exit 2", binder.placements, "unknown option '--list'"),
-        ('echo \'{"placements": [{"name": "core"}]}\'', binder.placements, "argument"),
-        ('echo \'{"placement": "core"}\'', lambda: resolve("core"), "missing required field"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "ask", "why"), [
+    ("echo \"plumb-bind: unknown option '--list'\" >&2; exit 2", binder.placements, "unknown option '--list'"),
+    ('echo \'{"placements": [{"name": "core"}]}\'', binder.placements, "argument"),
+    ('echo \'{"placement": "core"}\'', lambda: resolve("core"), "missing required field"),
+])  # fmt: skip
 def test_a_binder_of_an_earlier_checkout_is_told_in_one_line(tmp_path, monkeypatch, answer, ask, why):
     old = tmp_path / "plumb-bind"
     old.write_text(f"#!/bin/sh\n{answer}\n")

@@ -20,6 +20,7 @@ from witness_helper import compare
 from witnesses import read
 
 from plumbline.base import paths
+from plumbline.host.collector import Reader
 
 REPORT = """
 import json, os
@@ -175,16 +176,13 @@ def test_a_part_of_the_gpus_is_refused(tmp_path, given):
 OTHER_GPU = "rank 0 on {host} had CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=7, planned for 0000:10:01.0: "
 
 
-@pytest.mark.parametrize(
-    ("program", "reason"),
-    [
-        (("true",), ""),
-        (("env", "CUDA_VISIBLE_DEVICES=7", "true"), OTHER_GPU),
-        (("env", "HIP_VISIBLE_DEVICES=0", "true"), "rank 0 on {host} had CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE"),
-        ((sys.executable, "-c", "import os; os.environ['CUDA_VISIBLE_DEVICES'] = '7'"), OTHER_GPU),
-        ((sys.executable, "-c", "import os; os.environ.clear()"), ""),
-    ],
-)
+@pytest.mark.parametrize(("program", "reason"), [
+    (("true",), ""),
+    (("env", "CUDA_VISIBLE_DEVICES=7", "true"), OTHER_GPU),
+    (("env", "HIP_VISIBLE_DEVICES=0", "true"), "rank 0 on {host} had CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE"),
+    ((sys.executable, "-c", "import os; os.environ['CUDA_VISIBLE_DEVICES'] = '7'"), OTHER_GPU),
+    ((sys.executable, "-c", "import os; os.environ.clear()"), ""),
+])  # fmt: skip
 def test_the_witness_sees_which_gpu_a_rank_was_left(tmp_path, program, reason):
     env = CLEAN | with_gpus(tmp_path, "10de") | rank_of(0, 1)
     folder = tmp_path / "witness"
@@ -209,15 +207,12 @@ ctypes.CDLL(None).MPI_Finalize()
 """
 
 
-@pytest.mark.parametrize(
-    ("does", "address", "said"),
-    [
-        (("open", "compute"), "0000:10:01.0", []),
-        (("open", "compute"), "0000:C1:00.0", ["rank 0 on {host} computed on the GPU 0000:c1:00.0, says its driver, "]),
-        (("open",), "0000:C1:00.0", []),
-        ((), "0000:C1:00.0", []),
-    ],
-)
+@pytest.mark.parametrize(("does", "address", "said"), [
+    (("open", "compute"), "0000:10:01.0", []),
+    (("open", "compute"), "0000:C1:00.0", ["rank 0 on {host} computed on the GPU 0000:c1:00.0, says its driver, "]),
+    (("open",), "0000:C1:00.0", []),
+    ((), "0000:C1:00.0", []),
+])  # fmt: skip
 def test_the_witness_asks_the_driver_which_gpu_was_used(tmp_path, does, address, said):
     env = CLEAN | with_gpus(tmp_path, "10de") | rank_of(0, 1) | fake_cuda(tmp_path) | {"FAKE_CUDA_ADDRESS": address}
     folder = tmp_path / "witness"
@@ -367,32 +362,29 @@ def test_unknown_local_size_matters_only_where_the_placement_needs_it(env):
     assert "the number of ranks, which the share of a rank depends on" in refusal("--placement", "spread", env=env)
 
 
-@pytest.mark.parametrize(
-    ("env", "line"),
-    [
+@pytest.mark.parametrize(("env", "line"), [
+    (
+        {"PMIX_RANK": "3", "PMIX_NAMESPACE": "x"},
+        "environment: a launcher set PMIX_RANK=3, but no variable reports the local rank on this node",
+    ),
+    (
+        {"PMI_RANK": "0", "PMI_SIZE": "2"},
+        "environment: a launcher set PMI_RANK=0, but no variable reports the local rank on this node",
+    ),
+    ({"MPI_LOCALRANKID": "x", "MPI_LOCALNRANKS": "2"}, "environment: MPI_LOCALRANKID='x' is not a number"),
+    ({"MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "two"}, "environment: MPI_LOCALNRANKS='two' is not a number"),
+    (
+        {"MPI_LOCALRANKID": "2", "MPI_LOCALNRANKS": "2"},
+        "environment: MPI_LOCALRANKID=2, but there are 2 ranks on this node",
+    ),
+    *(
         (
-            {"PMIX_RANK": "3", "PMIX_NAMESPACE": "x"},
-            "environment: a launcher set PMIX_RANK=3, but no variable reports the local rank on this node",
-        ),
-        (
-            {"PMI_RANK": "0", "PMI_SIZE": "2"},
-            "environment: a launcher set PMI_RANK=0, but no variable reports the local rank on this node",
-        ),
-        ({"MPI_LOCALRANKID": "x", "MPI_LOCALNRANKS": "2"}, "environment: MPI_LOCALRANKID='x' is not a number"),
-        ({"MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "two"}, "environment: MPI_LOCALNRANKS='two' is not a number"),
-        (
-            {"MPI_LOCALRANKID": "2", "MPI_LOCALNRANKS": "2"},
-            "environment: MPI_LOCALRANKID=2, but there are 2 ranks on this node",
-        ),
-        *(
-            (
-                {"SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": tasks},
-                f"environment: SLURM_STEP_TASKS_PER_NODE='{tasks}' is not a list of tasks per node",
-            )
-            for tasks in ("", "two", "2(x", "2(x3", "2,", "2(x3)1", "2;1")
-        ),
-    ],
-)
+            {"SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": tasks},
+            f"environment: SLURM_STEP_TASKS_PER_NODE='{tasks}' is not a list of tasks per node",
+        )
+        for tasks in ("", "two", "2(x", "2(x3", "2,", "2(x3)1", "2;1")
+    ),
+])  # fmt: skip
 def test_an_environment_that_makes_no_sense(env, line):
     assert refusal("--placement", "core", env=env) == f"plumb-bind: {line}"
 
@@ -489,6 +481,14 @@ def test_a_barrier_that_is_none_is_refused(tmp_path):
         words = [str(paths.binder()), "--placement", "none", "--barrier", str(tmp_path / name), "--", "true"]
         done = subprocess.run(words, capture_output=True, text=True, env=CLEAN, check=False, timeout=60)
         assert (done.returncode, done.stderr) == (2, f"plumb-bind: barrier {tmp_path / name}: {why}\n")
+
+
+def test_no_program_begins_on_a_processor_that_lacks_its_instructions():
+    has = sorted(Reader().flags())
+    known, more = ",".join(has), f"{has[-1]},{has[0]}x"
+    assert start("--placement", "none", "--needs", known)["env"]
+    lacking = f"the program was compiled for another processor: this node lacks {has[0]}x (PLUMB_CPU)"
+    assert refusal("--placement", "core", "--needs", more, env={}) == f"plumb-bind: {socket.gethostname()}: {lacking}"
 
 
 @pytest.mark.parametrize("placement", ["none", "core"])

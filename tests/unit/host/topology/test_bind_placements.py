@@ -49,16 +49,13 @@ def test_pairs_are_listed_from_near_to_far():
     assert pairs == [f"pair:{name}" for name in names]
 
 
-@pytest.mark.parametrize(
-    ("site", "partition", "pairs"),
-    [
-        ("rrze-woodcrest", "e5420", {"l2": [0, 1], "socket": [0, 2], "xsocket": [0, 4]}),  # an L2 for every two cores
-        ("rrze-woodcrest", "q9550", {"l2": [0, 1], "numa": [0, 2]}),
-        ("rrze-woodcrest", "woodcrest", {"l2": [0, 1], "xsocket": [0, 2]}),  # one shared L2 a package
-        ("rrze-nehalem", "ep", {"smt": [0, 1], "l3": [0, 2], "xsocket": [0, 8]}),
-        ("ranger", "normal", {"numa": [0, 1], "xsocket": [0, 4]}),  # no cache is shared
-    ],
-)
+@pytest.mark.parametrize(("site", "partition", "pairs"), [
+    ("rrze-woodcrest", "e5420", {"l2": [0, 1], "socket": [0, 2], "xsocket": [0, 4]}),  # an L2 for every two cores
+    ("rrze-woodcrest", "q9550", {"l2": [0, 1], "numa": [0, 2]}),
+    ("rrze-woodcrest", "woodcrest", {"l2": [0, 1], "xsocket": [0, 2]}),  # one shared L2 a package
+    ("rrze-nehalem", "ep", {"smt": [0, 1], "l3": [0, 2], "xsocket": [0, 8]}),
+    ("ranger", "normal", {"numa": [0, 1], "xsocket": [0, 4]}),  # no cache is shared
+])  # fmt: skip
 def test_classes_of_pairs_on_machines_of_the_past(site, partition, pairs):
     file = paths.sites() / site / "topology" / f"{partition}.xml"
     found = {}
@@ -129,34 +126,28 @@ CACHES = "package:2 numa:2 l3:2 core:2 pu:1"
 SMT = "package:2 numa:2 core:4 pu:2"
 
 
-@pytest.mark.parametrize(
-    ("topology", "ranks", "threads", "places"),
-    [
-        (NODES, 1, 4, [[0, 8, 4, 12]]),
-        (NODES, 1, 8, [[0, 8, 4, 12, 1, 9, 5, 13]]),
-        (NODES, 2, 4, [[0, 4, 1, 5], [8, 12, 9, 13]]),
-        (NODES, 4, 2, [[0, 1], [8, 9], [4, 5], [12, 13]]),
-        (NODES, 3, 4, [[0, 1, 2, 3], [8, 9, 10, 11], [4, 5, 6, 7]]),  # shares of a package have room for two
-        (NODES, 2, None, [[0, 4, 1, 5, 2, 6, 3, 7], [8, 12, 9, 13, 10, 14, 11, 15]]),
-        (CACHES, 1, 8, [[0, 8, 4, 12, 2, 10, 6, 14]]),
-        (CACHES, 2, 4, [[0, 4, 2, 6], [8, 12, 10, 14]]),
-        (CACHES, 4, 2, [[0, 2], [8, 10], [4, 6], [12, 14]]),
-        (SMT, 1, 4, [[0, 16, 8, 24]]),
-    ],
-)
+@pytest.mark.parametrize(("topology", "ranks", "threads", "places"), [
+    (NODES, 1, 4, [[0, 8, 4, 12]]),
+    (NODES, 1, 8, [[0, 8, 4, 12, 1, 9, 5, 13]]),
+    (NODES, 2, 4, [[0, 4, 1, 5], [8, 12, 9, 13]]),
+    (NODES, 4, 2, [[0, 1], [8, 9], [4, 5], [12, 13]]),
+    (NODES, 3, 4, [[0, 1, 2, 3], [8, 9, 10, 11], [4, 5, 6, 7]]),  # shares of a package have room for two
+    (NODES, 2, None, [[0, 4, 1, 5, 2, 6, 3, 7], [8, 12, 9, 13, 10, 14, 11, 15]]),
+    (CACHES, 1, 8, [[0, 8, 4, 12, 2, 10, 6, 14]]),
+    (CACHES, 2, 4, [[0, 4, 2, 6], [8, 12, 10, 14]]),
+    (CACHES, 4, 2, [[0, 2], [8, 10], [4, 6], [12, 14]]),
+    (SMT, 1, 4, [[0, 16, 8, 24]]),
+])  # fmt: skip
 def test_spread_deals_the_threads_of_each_rank_over_its_share(topology, ranks, threads, places):
     plan = resolve("spread", topology=topology, ranks=ranks, threads=threads)
     assert [[cpu for place in rank["places"] for cpu in place] for rank in plan["ranks"]] == places
 
 
-@pytest.mark.parametrize(
-    ("allowed", "ranks", "first", "second"),
-    [
-        ("0-11", 11, 5, 6),  # full but for one core: the first package keeps it, as with tacc_affinity
-        ("0-11", 12, 6, 6),
-        ("0-9", 9, 5, 4),  # the second package has four cores only
-    ],
-)
+@pytest.mark.parametrize(("allowed", "ranks", "first", "second"), [
+    ("0-11", 11, 5, 6),  # full but for one core: the first package keeps it, as with tacc_affinity
+    ("0-11", 12, 6, 6),
+    ("0-9", 9, 5, 4),  # the second package has four cores only
+])  # fmt: skip
 def test_ways_leaves_a_core_of_the_first_of_equal_packages(allowed, ranks, first, second):
     plan = resolve(f"ways:{ranks}", topology="package:2 core:6 pu:1", allowed=allowed)
     on_first = sum(rank["cpus"][0] < 6 for rank in plan["ranks"])

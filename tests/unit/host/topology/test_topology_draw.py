@@ -117,20 +117,17 @@ def test_this_host_and_synthetic_descriptions_are_drawn():
     assert "socket 1, 2 cores ===" in draw("package:2 core:2 pu:1")
 
 
-@pytest.mark.parametrize(
-    ("name", "packages", "nodes", "l3s", "cores", "cpus", "cache_mib"),
-    [
-        ("one-socket-2", 1, 1, 1, 2, 2, 32),
-        ("epyc-2x64-smt2", 2, 8, 16, 128, 256, 512),
-        ("xeon-max-2x56-hbm", 2, 4, 2, 112, 112, 220),
-        ("a64fx-4x12", 4, 4, 0, 48, 48, 32),
-        ("rrze-woodcrest", 2, 1, 0, 4, 4, 8),
-        ("skylake-2x20-snc2", 2, 4, 2, 40, 40, 54),
-        ("memory-only-node", 2, 3, 2, 16, 16, 32),
-        ("sparse-os-indices", 2, 2, 2, 15, 27, 40),
-        ("asymmetric-cgroup", 2, 2, 2, 10, 10, 50),
-    ],
-)
+@pytest.mark.parametrize(("name", "packages", "nodes", "l3s", "cores", "cpus", "cache_mib"), [
+    ("one-socket-2", 1, 1, 1, 2, 2, 32),
+    ("epyc-2x64-smt2", 2, 8, 16, 128, 256, 512),
+    ("xeon-max-2x56-hbm", 2, 4, 2, 112, 112, 220),
+    ("a64fx-4x12", 4, 4, 0, 48, 48, 32),
+    ("rrze-woodcrest", 2, 1, 0, 4, 4, 8),
+    ("skylake-2x20-snc2", 2, 4, 2, 40, 40, 54),
+    ("memory-only-node", 2, 3, 2, 16, 16, 32),
+    ("sparse-os-indices", 2, 2, 2, 15, 27, 40),
+    ("asymmetric-cgroup", 2, 2, 2, 10, 10, 50),
+])  # fmt: skip
 def test_the_machine_as_data(name, packages, nodes, l3s, cores, cpus, cache_mib):
     machine = machines.load(FOLDER / f"{name}.xml")
     assert len(machine.packages) == packages

@@ -135,20 +135,17 @@ def test_what_matches_is_found_with_its_file(local):
     assert to_builtins(found.of_record()) == {**kept, "file": "local/references/stream.yaml"}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"test": "stream_ranks"},
-        {"figure": "copy"},
-        {"stack": "mpich"},
-        {"partition": "gpu"},
-        {"params": {"placement": "compact", "threads": 4}},
-        {"params": {"placement": "compact"}},
-        {"params": {"placement": "compact", "threads": 2, "memory": "local"}},
-        {"placement": {"name": "scatter"}},
-        {"placement": {"ranks_per_node": 2}},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"test": "stream_ranks"},
+    {"figure": "copy"},
+    {"stack": "mpich"},
+    {"partition": "gpu"},
+    {"params": {"placement": "compact", "threads": 4}},
+    {"params": {"placement": "compact"}},
+    {"params": {"placement": "compact", "threads": 2, "memory": "local"}},
+    {"placement": {"name": "scatter"}},
+    {"placement": {"ranks_per_node": 2}},
+])  # fmt: skip
 def test_what_differs_does_not_match(local, change):
     put(local, entry(**change))
     assert References.load("local").resolve(convert(record()), "triad") is None
@@ -167,18 +164,15 @@ def test_two_that_match_are_an_error(local, second):
         References.load("local").resolve(convert(record()), "triad")
 
 
-@pytest.mark.parametrize(
-    ("better", "value", "verdict"),
-    [
-        ("higher", 9500.0, "within"),
-        ("higher", 9499.0, "below"),
-        ("higher", 10500.0, "within"),
-        ("higher", 10501.0, "above"),
-        ("lower", 9499.0, "above"),
-        ("lower", 10000.0, "within"),
-        ("lower", 10501.0, "below"),
-    ],
-)
+@pytest.mark.parametrize(("better", "value", "verdict"), [
+    ("higher", 9500.0, "within"),
+    ("higher", 9499.0, "below"),
+    ("higher", 10500.0, "within"),
+    ("higher", 10501.0, "above"),
+    ("lower", 9499.0, "above"),
+    ("lower", 10000.0, "within"),
+    ("lower", 10501.0, "below"),
+])  # fmt: skip
 def test_below_is_worse_and_above_is_better(better, value, verdict):
     assert judge(figure(better=better, value=value), typed(better=better)) == verdict
 
@@ -244,18 +238,15 @@ def test_the_next_printed_value_is_within(local):
     assert [judge(figure(value=value), change.new) for value in (0.10, 0.12, 0.13)] == ["within", "within", "above"]
 
 
-@pytest.mark.parametrize(
-    ("spoil", "reason"),
-    [
-        ({"state": "running"}, "not complete"),
-        ({"verified": False}, "not verified"),
-        ({"launches": [launch(0, 10000.0, verified=False)]}, "not verified"),
-        ({"reasons": ["above the limit"]}, "invalid"),
-        ({"verdict": "invalid"}, "invalid"),
-        ({"figures": []}, "invalid"),
-        ({"launches": [launch(k, 1e4, disturbed=k < 2) for k in range(3)]}, "most launches disturbed"),
-    ],
-)
+@pytest.mark.parametrize(("spoil", "reason"), [
+    ({"state": "running"}, "not complete"),
+    ({"verified": False}, "not verified"),
+    ({"launches": [launch(0, 10000.0, verified=False)]}, "not verified"),
+    ({"reasons": ["above the limit"]}, "invalid"),
+    ({"verdict": "invalid"}, "invalid"),
+    ({"figures": []}, "invalid"),
+    ({"launches": [launch(k, 1e4, disturbed=k < 2) for k in range(3)]}, "most launches disturbed"),
+])  # fmt: skip
 def test_what_is_refused(local, spoil, reason):
     bad = {**session(0), **spoil}
     outcome = propose([bad, session(1), session(2)], "local")
@@ -429,33 +420,30 @@ def test_an_application_called_as_the_suites_tests_is_known_beside_its_file(loca
     assert "whose plumb.yaml has them: stream_mine" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({"test": "stream_gone"}, "no test is called 'stream_gone'"),
-        ({"test": "imb_pair"}, "the file is for the tests of 'stream'"),
-        ({"unit": "GB/s"}, "unit 'GB/s' is none of"),
-        ({"unit": "us"}, "figures in us are better when lower"),
-        ({"unit": "msg/s"}, "triad is measured in MB/s, not in msg/s"),
-        ({"better": "lower"}, "figures in MB/s are better when higher"),
-        ({"partition": "gpu"}, "the site has no partition 'gpu'"),
-        ({"value": 102600.0}, "102600 MB/s is above the physical limit 102400 MB/s"),
-        ({"lower": None}, "no bound on the worse side"),
-        ({"lower": 0}, "calls every second record worse"),
-        ({"upper": 5.0}, "upper 5 is relative"),
-        ({"lower": 0.05}, "references[0].lower: Expected `float` <= 0.0"),
-        ({"upper": -0.05}, "references[0].upper: Expected `float` >= 0.0"),
-        ({"lower": -1}, "references[0].lower: Expected `float` > -1.0"),
-        ({"value": 0}, "references[0].value: Expected `float` > 0.0"),
-        ({"value": -1.0}, "references[0].value: Expected `float` > 0.0"),
-        ({"value": math.nan}, "references[0].value: Expected `float` > 0.0"),
-        ({"upper": math.inf}, "inf is not a finite number"),
-        ({"method": "guessed"}, "references[0].method: Invalid value 'guessed'"),
-        ({"source": {}}, "references[0].source: Object missing required field `document`"),
-        ({"method": "calibrated"}, "references[0].source.document: there is no such key: known: records, "),
-        ({"note": "hello"}, "references[0].note: there is no such key: known: "),
-    ],
-)
+@pytest.mark.parametrize(("change", "fault"), [
+    ({"test": "stream_gone"}, "no test is called 'stream_gone'"),
+    ({"test": "imb_pair"}, "the file is for the tests of 'stream'"),
+    ({"unit": "GB/s"}, "unit 'GB/s' is none of"),
+    ({"unit": "us"}, "figures in us are better when lower"),
+    ({"unit": "msg/s"}, "triad is measured in MB/s, not in msg/s"),
+    ({"better": "lower"}, "figures in MB/s are better when higher"),
+    ({"partition": "gpu"}, "the site has no partition 'gpu'"),
+    ({"value": 102600.0}, "102600 MB/s is above the physical limit 102400 MB/s"),
+    ({"lower": None}, "no bound on the worse side"),
+    ({"lower": 0}, "calls every second record worse"),
+    ({"upper": 5.0}, "upper 5 is relative"),
+    ({"lower": 0.05}, "references[0].lower: Expected `float` <= 0.0"),
+    ({"upper": -0.05}, "references[0].upper: Expected `float` >= 0.0"),
+    ({"lower": -1}, "references[0].lower: Expected `float` > -1.0"),
+    ({"value": 0}, "references[0].value: Expected `float` > 0.0"),
+    ({"value": -1.0}, "references[0].value: Expected `float` > 0.0"),
+    ({"value": math.nan}, "references[0].value: Expected `float` > 0.0"),
+    ({"upper": math.inf}, "inf is not a finite number"),
+    ({"method": "guessed"}, "references[0].method: Invalid value 'guessed'"),
+    ({"source": {}}, "references[0].source: Object missing required field `document`"),
+    ({"method": "calibrated"}, "references[0].source.document: there is no such key: known: records, "),
+    ({"note": "hello"}, "references[0].note: there is no such key: known: "),
+])  # fmt: skip
 def test_each_fault_is_found(local, capsys, change, fault):
     put(local, entry(**change))
     assert run(run_lint) == 1
@@ -495,19 +483,16 @@ def test_a_link_limits_what_crosses_nodes(local, placement, value, count):
     assert len(faults("local", {"imb_pair"})) == count
 
 
-@pytest.mark.parametrize(
-    ("figure", "unit", "value", "count"),
-    [
-        ("rate", "GFlop/s", 446.77, 0),  # what Ulysses reached of 448
-        ("rate", "GFlop/s", 449.0, 1),
-        ("efficiency", "%", 99.7, 0),
-        ("efficiency", "%", 100.7, 1),
-        ("efficiency", "1", 1.2, 0),
-        ("worst_bandwidth", "%", 50.0, 1),
-        ("bandwidth_daxpy", "MB/s", 110000.0, 0),  # half of a sweep may come from the caches
-        ("bandwidth_daxpy", "MB/s", 210000.0, 1),
-    ],
-)
+@pytest.mark.parametrize(("figure", "unit", "value", "count"), [
+    ("rate", "GFlop/s", 446.77, 0),  # what Ulysses reached of 448
+    ("rate", "GFlop/s", 449.0, 1),
+    ("efficiency", "%", 99.7, 0),
+    ("efficiency", "%", 100.7, 1),
+    ("efficiency", "1", 1.2, 0),
+    ("worst_bandwidth", "%", 50.0, 1),
+    ("bandwidth_daxpy", "MB/s", 110000.0, 0),  # half of a sweep may come from the caches
+    ("bandwidth_daxpy", "MB/s", 210000.0, 1),
+])  # fmt: skip
 def test_flops_shares_and_sweeps_have_limits(local, figure, unit, value, count):
     file = local / "site.yaml"
     file.write_text(file.read_text().replace("{memory", "{core_ghz: 2.8, flops_per_cycle: 8, memory"))

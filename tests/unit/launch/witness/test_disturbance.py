@@ -125,17 +125,14 @@ def test_a_competitor_on_one_cpu_of_many_is_seen_by_the_thread_that_waits():
     assert found["causes"] == ["a thread of rank 0 on n1 waited for its CPU 5.0 % of the time"]
 
 
-@pytest.mark.parametrize(
-    ("cpu", "busy", "cause"),
-    [
-        (1, 0.1, None),
-        (1, 0.3, "0.03 CPUs busy on hardware threads of the planned cores, CPUs 1"),
-        (2, 0.9, None),
-        (2, 1.5, "0.15 CPUs busy on CPUs that share a cache or memory with the planned ones, CPUs 2-3"),
-        (5, 4.0, None),
-        (5, 6.0, "0.60 CPUs busy on other CPUs of the node, CPUs 4-7"),
-    ],
-)
+@pytest.mark.parametrize(("cpu", "busy", "cause"), [
+    (1, 0.1, None),
+    (1, 0.3, "0.03 CPUs busy on hardware threads of the planned cores, CPUs 1"),
+    (2, 0.9, None),
+    (2, 1.5, "0.15 CPUs busy on CPUs that share a cache or memory with the planned ones, CPUs 2-3"),
+    (5, 4.0, None),
+    (5, 6.0, "0.60 CPUs busy on other CPUs of the node, CPUs 4-7"),
+])  # fmt: skip
 def test_what_others_do_beside_the_planned_cpus_counts_by_what_is_shared(cpu, busy, cause):
     causes = judge(rank(cpu=10, seen=host({0: 10, cpu: busy})))["causes"]
     assert causes == ([f"other processes kept {cause} on n1"] if cause else [])
@@ -201,16 +198,13 @@ def test_who_ran_meanwhile_is_named(tmp_path):
     assert stolen["beside"] == [*named, "the hypervisor 5.0 % (steal)"]
 
 
-@pytest.mark.parametrize(
-    ("ran", "age", "waited", "flagged"),
-    [
-        (18, 900, 0.028, False),  # a kernel thread goes through the node's memory every few seconds
-        (0, 900, 0.028, True),  # nobody is known who ran
-        (18, 900, 0.040, True),  # it explains 18 of 40 ms, and 22 are more than 2 %
-        (60, 900, 0.060, True),  # more than one turn
-        (18, 1, 0.028, True),  # a competitor that takes 2 % of a CPU ever since it began
-    ],
-)
+@pytest.mark.parametrize(("ran", "age", "waited", "flagged"), [
+    (18, 900, 0.028, False),  # a kernel thread goes through the node's memory every few seconds
+    (0, 900, 0.028, True),  # nobody is known who ran
+    (18, 900, 0.040, True),  # it explains 18 of 40 ms, and 22 are more than 2 %
+    (60, 900, 0.060, True),  # more than one turn
+    (18, 1, 0.028, True),  # a competitor that takes 2 % of a CPU ever since it began
+])  # fmt: skip
 def test_one_turn_of_the_nodes_housekeeping_is_not_a_disturbance(tmp_path, ran, age, waited, flagged):
     before = with_tasks(tmp_path / "before", kdamond=(20, age, 2))
     after = with_tasks(tmp_path / "after", kdamond=(20 + ran, age, 2))

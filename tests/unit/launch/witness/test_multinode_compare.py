@@ -40,14 +40,11 @@ def test_blocked_and_dealt_ranks_are_verified():
     assert reasons(["n1", "n2"], per_node=1, plan=ONE) == []
 
 
-@pytest.mark.parametrize(
-    ("hosts", "round_robin", "planned"),
-    [
-        (["n1", "n2", "n1", "n2"], False, "2 consecutive on each of 2 hosts"),
-        (["n1", "n2", "n2", "n1"], False, "2 consecutive on each of 2 hosts"),
-        (["n1", "n1", "n2", "n2"], True, "rank r on host r mod 2"),
-    ],
-)
+@pytest.mark.parametrize(("hosts", "round_robin", "planned"), [
+    (["n1", "n2", "n1", "n2"], False, "2 consecutive on each of 2 hosts"),
+    (["n1", "n2", "n2", "n1"], False, "2 consecutive on each of 2 hosts"),
+    (["n1", "n1", "n2", "n2"], True, "rank r on host r mod 2"),
+])  # fmt: skip
 def test_swapped_ranks_are_one_reason(hosts, round_robin, planned):
     (reason,) = reasons(hosts, round_robin=round_robin)
     assert reason.startswith(f"the rank map is not as planned ({planned}): rank")

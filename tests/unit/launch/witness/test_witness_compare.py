@@ -134,6 +134,28 @@ def test_a_program_that_binds_itself_was_not_bound_by_plumb_bind(pair):
     assert found == [f"rank {i} on n1 was started with another plan" for i in (0, 1)]
 
 
+@pytest.mark.parametrize(
+    ("policy", "nodes", "as_planned"),
+    [("bind", [1], 1), ("bind", [0, 1], 1), ("bind", [2], 0), ("bind", [], 0), ("interleave", [1], 0)],
+)
+def test_local_memory_of_the_control_is_beside_the_cpus_that_its_launcher_left_it(pair, policy, nodes, as_planned):
+    free = copy.deepcopy(PLAN) | {"placement": "none"}
+    free["ranks"][1] |= {"cpus": EVERY, "places": [], "mem": {"policy": policy, "nodes": [0, 1]}}
+    pair[1]["plan"] |= {"places": [], "mem": {"policy": policy, "nodes": nodes}}
+    assert ("rank 1 on n1 was started with another plan" not in str(compare(free, pair, 2))) == as_planned
+
+
+def test_pages_of_the_control_are_where_its_own_cpus_are(pair):
+    free = copy.deepcopy(PLAN) | {"placement": "none"}
+    for rank in free["ranks"]:
+        rank |= {"cpus": EVERY, "places": [], "mem": {"policy": "bind", "nodes": [0, 1]}}
+    for witness in pair:
+        witness["plan"]["places"] = []
+    pair[0]["memory"]["nodes"]["1"] = 2
+    (reason_seen,) = compare(free, pair, 2)
+    assert reason_seen == "2 of 5002 pages of rank 0 on n1 lie on memory node 1, planned: node 0"
+
+
 def test_no_witness_at_all():
     assert "no rank left a witness" in reason(PLAN, [], 2)
     (all_of_them,) = compare(PLAN, [], {"n1": 2})

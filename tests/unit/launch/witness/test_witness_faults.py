@@ -5,7 +5,20 @@ import subprocess
 import sys
 
 import pytest
-from witness_helper import MPI, compare, compile_c, cpus, library, node_plan, only, rank_plan, run, start
+from witness_helper import (
+    MPI,
+    PROGRAMS,
+    compare,
+    compile_c,
+    cpus,
+    library,
+    node_plan,
+    only,
+    rank_plan,
+    run,
+    start,
+    with_mpi,
+)
 from witnesses import read
 
 IDLE = """
@@ -16,36 +29,6 @@ WAIT = """
 #include <stdio.h>
 #include <unistd.h>
 int main(void) { puts("up"); fflush(stdout); getchar(); return 0; }
-"""
-REBIND = """
-#include <sched.h>
-#include <stdlib.h>
-int main(int argc, char **argv) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(atoi(argv[argc - 1]), &set);
-    return sched_setaffinity(0, sizeof set, &set);
-}
-"""
-BUFFER = """
-#include <stdlib.h>
-#include <string.h>
-int main(void) {
-    char *block = malloc(4 << 20);
-    memset(block, 1, 4 << 20);
-    free(block);
-    return 0;
-}
-"""
-#: a clock of another day, twice as fast from a call on
-CLOCK = """
-#include <time.h>
-double FUNCTION(void) {
-    static long calls;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (calls++ < RIGHT ? 1 : 2) * (now.tv_sec + now.tv_nsec / 1e9) + 86400;
-}
 """
 SLEEPS_IN_MPI = """
 #include <unistd.h>
@@ -102,7 +85,7 @@ def test_a_program_that_binds_itself_again(tmp_path, two, language):
     first, second = two
     plan = rank_plan([[first]])
     if language == "c":
-        command = [compile_c(tmp_path, REBIND), second]
+        command = [compile_c(tmp_path, "rebinds.c"), second]
     else:
         command = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{second}])"]
     assert run(tmp_path / "w", plan, command) == (0, "")
@@ -129,7 +112,7 @@ def test_memory_on_another_node(tmp_path):
     """The pages are real; on a host of one node it is the plan that names a node where they do not lie."""
     cpu = cpus(1)[0]
     plan = rank_plan([[cpu]], nodes=[97])
-    program = compile_c(tmp_path, BUFFER, "-fno-builtin")
+    program = compile_c(tmp_path, "frees_a_buffer.c", "-fno-builtin")
     assert run(tmp_path / "w", plan, [program]) == (0, "")
     (reason,) = compare(node_plan(plan), [only(tmp_path / "w")], 1)
     assert reason.endswith("planned: node 97")
@@ -137,20 +120,20 @@ def test_memory_on_another_node(tmp_path):
 
 
 def clock(function, right):
-    """C code of a clock that tells the right time for the first calls."""
-    return CLOCK.replace("FUNCTION", function).replace("RIGHT", str(right))
+    """What compiles a clock that tells the right time for the first calls."""
+    return PROGRAMS / "clock_of_a_tool.c", f"-DFUNCTION={function}", f"-DRIGHT={right}"
 
 
 @pytest.mark.parametrize("how", ["preloaded", "linked"])
 @pytest.mark.parametrize("function", ["MPI_Wtime", "mpi_wtime_", "omp_get_wtime"])
 def test_a_tool_with_a_clock_of_its_own(tmp_path, function, how):
     """That of a tool counts, wherever it is, from the first call on or later; a right one is no fault."""
-    plan, path = rank_plan([[cpus(1)[0]]]), [f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}"]
-    compile_c(tmp_path, MPI + clock(function, 99), "-shared", "-fPIC", name="libmpi.so")
+    plan, path = rank_plan([[cpus(1)[0]]]), with_mpi(tmp_path)
+    compile_c(tmp_path, MPI, *clock(function, 99), "-shared", "-fPIC", name="libmpi.so")
     for right, faults in ((0, 1), (1, 1), (99, 0)):
         tool, folder = clock(function, right), tmp_path / str(right)
-        program = compile_c(tmp_path, SLEEPS_IN_MPI + (tool if how == "linked" else ""), *path)
-        own = compile_c(tmp_path, tool if how == "preloaded" else "", "-shared", "-fPIC", name="libtool.so")
+        program = compile_c(tmp_path, SLEEPS_IN_MPI, *(tool if how == "linked" else ()), *path)
+        own = compile_c(tmp_path, "", *(tool if how == "preloaded" else ()), "-shared", "-fPIC", name="libtool.so")
         assert run(folder, plan, [program], (), f"{library()}:{own}") == (0, "")
         reasons = compare(node_plan(plan), [only(folder)], 1)
         assert len(reasons) == faults, reasons

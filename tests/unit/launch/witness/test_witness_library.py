@@ -10,238 +10,21 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from witness_helper import MPI, compare, compile_c, cpus, library, node_plan, only, rank_plan, run
+from witness_helper import MPI, PROGRAMS, compare, compile_c, cpus, library, node_plan, only, rank_plan, run, with_mpi
 
 from plumbline.base import paths
 
 MIB_PAGES = (1 << 20) // os.sysconf("SC_PAGESIZE")
-
-PTHREADS = r"""
-#include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <unistd.h>
-static pthread_barrier_t ready;
-static void *work(void *cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(*(int *)cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
-    pthread_setname_np(pthread_self(), "worker");
-    pthread_barrier_wait(&ready);
-    for (;;) pause();
-}
-int main(int argc, char **argv) {
-    int cpu[64];
-    pthread_barrier_init(&ready, NULL, (unsigned)argc);
-    for (int i = 1; i < argc; i++) {
-        pthread_t thread;
-        cpu[i] = atoi(argv[i]);
-        pthread_create(&thread, NULL, work, &cpu[i]);
-    }
-    pthread_barrier_wait(&ready);
-    exit(7);
-}
-"""
-
-OPENMP = r"""
-#include <omp.h>
-#include <stdio.h>
-#include <string.h>
-static char array[16 << 20];
-int main(void) {
-    int threads = 0;
-#pragma omp parallel
-    {
-#pragma omp for
-        for (long i = 0; i < (long)sizeof array; i++) array[i] = 1;
-#pragma omp atomic
-        threads++;
-    }
-    printf("%d threads %d\n", threads, array[5]);
-    return 0;
-}
-"""
-
-FORKS_AFTER_MPI = r"""
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-int MPI_Init(int *, char ***), MPI_Finalize(void);
-int main(void) {
-    char one = 1, other;
-    struct iovec to = {&other, 1}, from = {&one, 1};
-    int file = memfd_create("shared", 0);
-    if (MPI_Init(NULL, NULL) != 0 || ftruncate(file, 1 << 20) != 0) return 1;
-    void *block = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1) return 2;
-    MPI_Finalize();
-    munmap(block, 1 << 20);
-    if (fork() == 0) exit(0);
-    return wait(NULL) < 0;
-}
-"""
-
-# Every way to hold large memory and give it back; the argument chooses.
-MEMORY = r"""
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#define MIB (1L << 20)
-static char *touched(void *block, long bytes) {
-    if (block == NULL || block == MAP_FAILED) exit(99);
-    for (long i = 0; i < bytes; i += 4096) ((volatile char *)block)[i] = 1;
-    return block;
-}
-static void *map(int flags, int fd, long bytes) {
-    return mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
-}
-static int file(const char *path, long bytes) {
-    int fd = open(path, O_RDWR | O_CREAT, 0600);
-    unlink(path);
-    if (fd < 0 || ftruncate(fd, bytes) != 0) exit(98);
-    return fd;
-}
-int main(int argc, char **argv) {
-    const char *way = argv[1];
-    (void)argc;
-    if (!strcmp(way, "free")) {
-        free(touched(malloc(8 * MIB), 8 * MIB));
-    } else if (!strcmp(way, "realloc")) {
-        char *block = touched(malloc(8 * MIB), 8 * MIB);
-        block = realloc(block, 16);
-        free(block);
-    } else if (!strcmp(way, "munmap")) {
-        munmap(touched(map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 8 * MIB), 8 * MIB), 8 * MIB);
-    } else if (!strcmp(way, "munmap-shared")) {
-        munmap(touched(map(MAP_SHARED | MAP_ANONYMOUS, -1, 8 * MIB), 8 * MIB), 8 * MIB);
-    } else if (!strcmp(way, "munmap-parts")) {
-        char *block = touched(map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 8 * MIB), 8 * MIB);
-        munmap(block, 2 * MIB);
-        munmap(block + 6 * MIB, 2 * MIB);
-        munmap(block + 2 * MIB, 4 * MIB);
-    } else if (!strcmp(way, "mremap")) {
-        char *block = touched(map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 4 * MIB), 4 * MIB);
-        block = mremap(block, 4 * MIB, 8 * MIB, MREMAP_MAYMOVE);
-        munmap(touched(block, 8 * MIB), 8 * MIB);
-    } else if (!strcmp(way, "half")) {
-        char *block = map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 8 * MIB);
-        madvise(block, 8 * MIB, MADV_NOHUGEPAGE);
-        touched(block, 4 * MIB);
-        munmap(block, 8 * MIB);
-    } else if (!strcmp(way, "keep")) {
-        touched(malloc(8 * MIB), 8 * MIB);
-    } else if (!strcmp(way, "keep-shared")) {
-        touched(map(MAP_SHARED | MAP_ANONYMOUS, -1, 8 * MIB), 8 * MIB);
-    } else if (!strcmp(way, "small")) {
-        for (int i = 0; i < 4; i++) touched(malloc(100 << 10), 100 << 10);
-    } else if (!strcmp(way, "segment")) { /* what MPI libraries make for their ranks */
-        touched(map(MAP_SHARED, file(argv[2], 8 * MIB), 8 * MIB), 8 * MIB);
-    } else if (!strcmp(way, "segment-gone")) {
-        munmap(touched(map(MAP_SHARED, file(argv[2], 8 * MIB), 8 * MIB), 8 * MIB), 8 * MIB);
-    } else if (!strcmp(way, "memfd-gone")) {
-        int fd = memfd_create("segment", 0);
-        if (ftruncate(fd, 8 * MIB) != 0) return 97;
-        munmap(touched(map(MAP_SHARED, fd, 8 * MIB), 8 * MIB), 8 * MIB);
-    } else if (!strcmp(way, "segment-over-block")) { /* mapped over a known block: no longer anonymous */
-        char *block = touched(map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 8 * MIB), 8 * MIB);
-        mmap(block, 8 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file(argv[2], 8 * MIB), 0);
-        munmap(touched(block, 8 * MIB), 8 * MIB);
-    } else if (!strcmp(way, "loop")) {
-        for (int i = 0; i < 20000; i++) free(touched(malloc(2 * MIB), 4096));
-    } else if (!strcmp(way, "many")) {
-        char *block[300];
-        for (int i = 0; i < 300; i++) block[i] = map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 2 * MIB);
-        for (int i = 0; i < 300; i++) munmap(touched(block[i], 4096), 2 * MIB);
-    } else {
-        return 96;
-    }
-    return 0;
-}
-"""
-
-# How a program can end; the argument chooses.
-ENDS = r"""
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static void *call_exit(void *unused) {
-    (void)unused;
-    exit(5);
-}
-static int main_is_gone(void) { /* a zombie until its threads have ended */
-    char text[256] = "";
-    FILE *file = fopen("/proc/self/stat", "r");
-    if (fgets(text, sizeof text, file) == NULL) exit(98);
-    fclose(file);
-    return strstr(text, ") Z ") != NULL;
-}
-static void *outlive(void *unused) {
-    (void)unused;
-    char *block = malloc(4 << 20);
-    memset(block, 1, 4 << 20);
-    while (!main_is_gone()) usleep(1000);
-    __asm__ volatile("" : : "r"(block) : "memory");
-    exit(6);
-}
-static void at_exit(void) { fputs("handler ran\n", stderr); }
-int main(int argc, char **argv) {
-    const char *way = argv[1];
-    pthread_t thread;
-    (void)argc;
-    atexit(at_exit);
-    if (!strcmp(way, "return")) return 4;
-    if (!strcmp(way, "_exit")) _exit(0);
-    if (!strcmp(way, "_Exit")) _Exit(0);
-    if (!strcmp(way, "error")) _exit(3);
-    if (!strcmp(way, "call")) syscall(SYS_exit_group, 0);
-    if (!strcmp(way, "abort")) abort();
-    if (!strcmp(way, "thread")) {
-        pthread_create(&thread, NULL, call_exit, NULL);
-        pthread_join(thread, NULL);
-    }
-    if (!strcmp(way, "main-gone")) {
-        pthread_create(&thread, NULL, outlive, NULL);
-        pthread_exit(NULL);
-    }
-    if (!strcmp(way, "fork")) {
-        if (fork() == 0) exit(3);
-        if (fork() == 0) execl("/bin/true", "true", (char *)NULL);
-        wait(NULL);
-        wait(NULL);
-        return 0;
-    }
-    if (!strcmp(way, "exec")) execl(argv[0], argv[0], "return", (char *)NULL);
-    if (!strcmp(way, "chdir")) return chdir("/");
-    if (!strcmp(way, "name")) prctl(PR_SET_NAME, "a\"b\\\n)\xc3\xa9\xff(");
-    if (!strcmp(way, "environment")) {
-        clearenv();
-        setenv("PLUMB_WITNESS_DIR", "/nowhere", 1);
-    }
-    return 0;
-}
-"""
 
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("programs")
     return {
-        "pthreads": compile_c(folder, PTHREADS, "-pthread", name="pthreads"),
-        "openmp": compile_c(folder, OPENMP, "-fopenmp", name="openmp"),
-        "memory": compile_c(folder, MEMORY, "-fno-builtin-malloc", "-fno-builtin-realloc", name="memory"),
-        "ends": compile_c(folder, ENDS, "-pthread", "-fno-builtin-malloc", name="ends"),
+        "pthreads": compile_c(folder, "bound_threads.c", "-pthread", name="pthreads"),
+        "openmp": compile_c(folder, "openmp_array.c", "-fopenmp", name="openmp"),
+        "memory": compile_c(folder, "memory.c", "-fno-builtin-malloc", "-fno-builtin-realloc", name="memory"),
+        "ends": compile_c(folder, "ends.c", "-pthread", "-fno-builtin-malloc", name="ends"),
     }
 
 
@@ -307,41 +90,10 @@ def test_large_memory_counts_held_to_the_end_or_given_back_but_no_shared_segment
         assert mib * MIB_PAGES <= pages <= mib * MIB_PAGES + 4 * bool(mib), where
 
 
-#: as UCX (bistro) and Open MPI (patcher) watch mappings: a jump over the begin of the function that dlsym finds
-PATCHES = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdint.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-static int seen;
-static int watched(void *address, size_t length) {
-    seen++;
-    return (int)syscall(SYS_munmap, address, length);
-}
-int main(void) {
-    size_t length = 8 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char jump[] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe3}; /* mov $watched, %r11; jmp *%r11 */
-    int (*target)(void *, size_t) = watched;
-    memcpy(jump + 2, &target, sizeof target);
-    unsigned char *found = dlsym(RTLD_DEFAULT, "munmap");
-    void *first = (void *)((uintptr_t)found & ~(page - 1));
-    if (!found || mprotect(first, 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return 1;
-    memcpy(found, jump, sizeof jump);
-    char *block = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memset(block, 1, length);
-    munmap(block, length);
-    return seen == 1 ? 0 : 2;
-}
-"""
-
-
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the test writes instructions of x86-64")
 def test_memory_counts_where_a_library_watches_mappings_too(tmp_path, plan):
     """Both see the end of a mapping: the library that wrote over the function, and the witness."""
-    assert run(tmp_path / "w", plan, [compile_c(tmp_path, PATCHES)]) == (0, "")
+    assert run(tmp_path / "w", plan, [compile_c(tmp_path, "patches.c")]) == (0, "")
     assert sum(only(tmp_path / "w")["memory"]["freed_nodes"].values()) == 8 * MIB_PAGES
 
 
@@ -386,17 +138,14 @@ def test_python_mmap_counts(tmp_path, plan, way):
     assert way == "keep" or freed == 8 * MIB_PAGES
 
 
-@pytest.mark.parametrize(
-    ("way", "status", "handlers"),
-    [
-        ("return", 4, "handler ran\n"),
-        ("thread", 5, "handler ran\n"),
-        ("main-gone", 6, "handler ran\n"),
-        ("exec", 4, "handler ran\n"),  # the program replaces itself
-        ("_exit", 0, ""),
-        ("_Exit", 0, ""),
-    ],
-)
+@pytest.mark.parametrize(("way", "status", "handlers"), [
+    ("return", 4, "handler ran\n"),
+    ("thread", 5, "handler ran\n"),
+    ("main-gone", 6, "handler ran\n"),
+    ("exec", 4, "handler ran\n"),  # the program replaces itself
+    ("_exit", 0, ""),
+    ("_Exit", 0, ""),
+])  # fmt: skip
 def test_each_good_end_leaves_one_witness_and_status_and_handlers(tmp_path, programs, plan, way, status, handlers):
     assert run(tmp_path / "w", plan, [programs["ends"], way]) == (status, handlers)
     seen = only(tmp_path / "w")
@@ -416,41 +165,15 @@ def test_children_and_helper_programs_are_the_rank_s_others(tmp_path, programs, 
 
 def test_a_forked_child_has_transports_of_its_own(tmp_path, plan):
     compile_c(tmp_path, MPI, "-shared", "-fPIC", name="libmpi.so")
-    program = compile_c(tmp_path, FORKS_AFTER_MPI, f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}")
+    program = compile_c(tmp_path, "forks_after_mpi.c", *with_mpi(tmp_path))
     assert run(tmp_path / "w", plan, [program]) == (0, "")
     seen = [json.loads(file.read_text()) for file in (tmp_path / "w").iterdir()]
     found = {item["forked"]: (item["transports"]["copies"], item["transports"]["shm_bytes"]) for item in seen}
     assert found == {False: (1, 1 << 20), True: (0, 0)}
 
 
-#: sends 1000 bytes to itself by TCP and gets 10 back, then copies with a bad address, and from another user namespace
-SENDS_AND_COPIES = r"""
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <sched.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
-int main(void) {
-    static char block[1000];
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof address;
-    int server = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(server, (void *)&address, size) || listen(server, 1)) return 1;
-    if (getsockname(server, (void *)&address, &size) || connect(client, (void *)&address, size)) return 2;
-    int peer = accept(server, NULL, NULL);
-    if (write(client, block, 1000) != 1000 || recv(peer, block, 1000, MSG_WAITALL) != 1000) return 3;
-    if (write(peer, block, 10) != 10 || recv(client, block, 10, MSG_WAITALL) != 10) return 4;
-    struct iovec to = {block, 1}, from = {(void *)8, 1}, own = {block, 1};
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != -1) return 5;
-    if (unshare(CLONE_NEWUSER) != 0) return 77;
-    return process_vm_readv(getppid(), &to, 1, &own, 1, 0) != -1;
-}
-"""
-
-
 def test_bytes_sent_by_tcp_and_refused_copies_are_counted(tmp_path, plan):
-    status, _ = run(tmp_path / "w", plan, [compile_c(tmp_path, SENDS_AND_COPIES)])
+    status, _ = run(tmp_path / "w", plan, [compile_c(tmp_path, "sends_and_copies.c")])
     if status == 77:
         pytest.skip("this host refuses user namespaces")
     assert status == 0
@@ -462,28 +185,12 @@ def test_bytes_sent_by_tcp_and_refused_copies_are_counted(tmp_path, plan):
     assert seen["user_namespace"] != str(Path("/proc/self/ns/user").readlink())
 
 
-#: 8 MiB in huge pages, or in small ones if there is an argument
-TOUCHES = r"""
-#define _GNU_SOURCE
-#include <string.h>
-#include <sys/mman.h>
-#define MIB (1l << 20)
-int main(int argc, char **argv) {
-    (void)argv;
-    char *block = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED || madvise(block, 16 * MIB, argc > 1 ? MADV_NOHUGEPAGE : MADV_HUGEPAGE)) return 1;
-    memset(block + 4 * MIB, 1, 8 * MIB);
-    return 0;
-}
-"""
-
-
 def test_memory_in_huge_pages_is_told_from_other_memory(tmp_path, plan, monkeypatch):
     thp = Path("/sys/kernel/mm/transparent_hugepage")
     if not thp.exists() or "[never]" in (thp / "enabled").read_text():
         pytest.skip("this kernel gives no transparent huge pages")
     grain = int((thp / "hpage_pmd_size").read_text())
-    program = compile_c(tmp_path, TOUCHES)
+    program = compile_c(tmp_path, "touches_pages.c")
     huge, small = tmp_path / "huge", tmp_path / "small"
     monkeypatch.setenv("PLUMB_WITNESS_PAGES", "1")
     assert (run(huge, plan, [program])[0], run(small, plan, [program, "small"])[0]) == (0, 0)
@@ -496,33 +203,9 @@ def test_memory_in_huge_pages_is_told_from_other_memory(tmp_path, plan, monkeypa
 
 def test_pages_are_not_counted_for_nobody(tmp_path, plan):
     """The kernel walks all of them for it, at the end of each launch."""
-    assert run(tmp_path / "witness", plan, [compile_c(tmp_path, TOUCHES)])[0] == 0
+    assert run(tmp_path / "witness", plan, [compile_c(tmp_path, "touches_pages.c")])[0] == 0
     found = only(tmp_path / "witness")["transports"]
     assert (found["present_bytes"], found["huge_bytes"]) == (0, 0)
-
-
-#: the functions of Fortran as Open MPI (PMPI_) and others (MPI_) make them, of the library of ``witness_helper.MPI``
-FORTRAN_MPI = """
-#include <stddef.h>
-void mpi_init_SUFFIX(int *error) { *error = LAYER_Init(NULL, NULL); }
-void mpi_init_thread_SUFFIX(const int *wanted, int *given, int *error) {
-    *given = *wanted;
-    *error = LAYER_Init(NULL, NULL);
-}
-void mpi_finalize_SUFFIX(int *error) { *error = LAYER_Finalize(); }
-"""
-FORTRAN_MAIN = """
-#include <stddef.h>
-void mpi_init_SUFFIX(int *), mpi_init_thread_SUFFIX(const int *, int *, int *), mpi_finalize_SUFFIX(int *);
-int main(int argc, char **argv) {
-    int wanted = 3, given = 0, error = -1;
-    (void)argv;
-    if (argc > 1) mpi_init_thread_SUFFIX(&wanted, &given, &error);
-    else mpi_init_SUFFIX(OPTIONAL);
-    mpi_finalize_SUFFIX(OPTIONAL);
-    return given + error;
-}
-"""
 
 
 @pytest.mark.parametrize("layer", ["PMPI", "MPI"])
@@ -532,56 +215,26 @@ int main(int argc, char **argv) {
 )
 def test_a_fortran_program_moves_only_in_its_mpi_init(tmp_path, plan, layer, suffix, optional, words, status):
     """The functions of C are not called by name there: Open MPI's library goes from mpi_init_ to PMPI_Init."""
-    names = {"SUFFIX": suffix, "LAYER": layer, "OPTIONAL": optional}
-    library, main = (
-        re.sub("|".join(names), lambda found: names[found[0]], text) for text in (MPI + FORTRAN_MPI, FORTRAN_MAIN)
-    )
-    compile_c(tmp_path, library, "-shared", "-fPIC", name="libmpi.so")
-    program = compile_c(tmp_path, main, f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}", name="fortran")
+    names = [f"-DSUFFIX={suffix}", f"-DLAYER={layer}", f"-DOPTIONAL={optional}"]
+    compile_c(tmp_path, MPI, PROGRAMS / "mpi_of_fortran.c", *names, "-shared", "-fPIC", name="libmpi.so")
+    path = with_mpi(tmp_path)
+    program = compile_c(tmp_path, "calls_as_fortran.c", *names, *path, name="fortran")
     assert run(tmp_path / "w", plan, [program, *words])[0] == status[optional]
     seen = only(tmp_path / "w")
     assert seen["mpi"]
     assert compare(node_plan(plan), [seen], 1) == []
 
 
-#: with a tool that was linked statically, such as mpiP: its functions are found before those of the witness
-TOOL_INSIDE = """
-int PMPI_Init(int *argc, char ***argv), PMPI_Finalize(void);
-int MPI_Init(int *argc, char ***argv) { return PMPI_Init(argc, argv); }
-int MPI_Finalize(void) { return PMPI_Finalize(); }
-int main(void) { return MPI_Init(0, 0) + MPI_Finalize(); }
-"""
-
-
 def test_a_program_with_a_tool_inside_moves_between_cpus_only_in_its_mpi_init(tmp_path, plan):
     compile_c(tmp_path, MPI, "-shared", "-fPIC", name="libmpi.so")
-    program = compile_c(tmp_path, TOOL_INSIDE, f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}", name="inside")
+    program = compile_c(tmp_path, "tool_inside.c", *with_mpi(tmp_path), name="inside")
     assert run(tmp_path / "w", plan, [program]) == (0, "")
     assert compare(node_plan(plan), [only(tmp_path / "w")], 1) == []
 
 
-#: a library of MPI 4, and a program with sessions alone: the second is opened before the first is closed
-SESSIONS = """
-int MPI_Session_init(void *info, void *handler, int *session) { return info != handler || (*session = 7) == 0; }
-int MPI_Session_finalize(int *session) { return *session != 7; }
-"""
-SESSIONS_MAIN = """
-#include <unistd.h>
-int MPI_Session_init(void *, void *, int *), MPI_Session_finalize(int *);
-int main(void) {
-    int first, second;
-    usleep(20000);
-    if (MPI_Session_init(0, 0, &first) || MPI_Session_init(0, 0, &second) || MPI_Session_finalize(&first)) return 1;
-    usleep(20000);
-    if (MPI_Session_finalize(&second)) return 2;
-    return usleep(20000);
-}
-"""
-
-
 def test_a_program_with_sessions_uses_mpi_while_it_has_one(tmp_path, plan):
-    compile_c(tmp_path, MPI + SESSIONS, "-shared", "-fPIC", name="libmpi.so")
-    program = compile_c(tmp_path, SESSIONS_MAIN, f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}", name="sessions")
+    compile_c(tmp_path, MPI, PROGRAMS / "mpi_sessions.c", "-shared", "-fPIC", name="libmpi.so")
+    program = compile_c(tmp_path, "opens_sessions.c", *with_mpi(tmp_path), name="sessions")
     assert run(tmp_path / "w", plan, [program]) == (0, "")
     seen = only(tmp_path / "w")
     assert seen["mpi"]
@@ -609,73 +262,19 @@ for number in signal.SIGTERM, signal.SIGRTMIN + 12:
     assert run(tmp_path / "w", plan, [os.path.realpath(sys.executable), "-c", code]) == (0, "")
 
 
-#: as Darshan writes its file
-TOOL_AT_EXIT = """
-#include <sys/syscall.h>
-#include <unistd.h>
-void _exit(int status) { write(2, "tool ", 5); for (;;) syscall(SYS_exit_group, status); }
-"""
-
-
 def test_a_tool_behind_the_library_sees_the_exit_too(tmp_path, programs, plan):
-    tool = compile_c(tmp_path, TOOL_AT_EXIT, "-shared", "-fPIC", name="libtool.so")
+    tool = compile_c(tmp_path, "tool_at_exit.c", "-shared", "-fPIC", name="libtool.so")
     assert run(tmp_path / "w", plan, [programs["ends"], "_exit"], (), f"{library()}:{tool}") == (0, "tool ")
     only(tmp_path / "w")
 
 
-#: ends as in the handler of a signal that interrupted malloc, which then must not be called again
-INTERRUPTED = """
-#include <stddef.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-static int inside;
-void free(void *block) { (void)block; }
-void *malloc(size_t size) {
-    static char memory[1 << 20];
-    static size_t used;
-    if (inside) syscall(SYS_exit_group, 9);
-    used += (size + 15) / 16 * 16;
-    return memory + used - (size + 15) / 16 * 16;
-}
-int main(void) { inside = 1; _exit(0); }
-"""
-
-
 def test_nothing_is_allocated_at_the_end_of_a_program_without_mpi(tmp_path, plan):
-    assert run(tmp_path / "w", plan, [compile_c(tmp_path, INTERRUPTED, "-fno-builtin")]) == (0, "")
+    assert run(tmp_path / "w", plan, [compile_c(tmp_path, "ends_in_malloc.c", "-fno-builtin")]) == (0, "")
     only(tmp_path / "w")
 
 
-#: binds itself in a thread with the smallest stack, with a mask of which the size is too large, before a page of nobody
-BINDS_ITSELF = """
-#include <pthread.h>
-#include <sched.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-static void *bind(void *unused) {
-    static unsigned char mask[8192];
-    long page = sysconf(_SC_PAGESIZE), bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-    char *pages = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char *copy = memcpy(pages + 2 * page - bytes, mask, bytes);
-    if (mprotect(pages + 2 * page, page, PROT_NONE)) return pages;
-    return sched_setaffinity(0, bytes + 64, (void *)copy) ? pages : unused;
-}
-int main(void) {
-    pthread_t thread;
-    pthread_attr_t small;
-    void *fault = NULL;
-    pthread_attr_init(&small);
-    if (pthread_attr_setstacksize(&small, 16384) || pthread_create(&thread, &small, bind, NULL)) return 2;
-    pthread_join(thread, &fault);
-    return fault != NULL;
-}
-"""
-
-
 def test_a_program_may_bind_itself_on_a_small_stack_and_name_too_large_a_mask(tmp_path, plan):
-    assert run(tmp_path / "w", plan, [compile_c(tmp_path, BINDS_ITSELF, "-pthread")]) == (0, "")
+    assert run(tmp_path / "w", plan, [compile_c(tmp_path, "binds_itself.c", "-pthread")]) == (0, "")
 
 
 def test_no_folder_is_read_by_functions_that_allocate():
@@ -796,18 +395,15 @@ def test_a_folder_without_permission_is_one_line_and_no_other_harm(programs, pla
         assert list(closed.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
-        ({"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "8"}, (5, 1, 8)),
-        ({"PMI_RANK": "5", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1", "SLURM_PROCID": "0"}, (5, 1, 8)),
-        ({"PMIX_RANK": "2", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"}, (2, 0, 4)),
-        ({"SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "4"}, (3, 1, 4)),
-        ({"FLUX_TASK_RANK": "3", "FLUX_TASK_LOCAL_ID": "1", "FLUX_JOB_SIZE": "4"}, (3, 1, 4)),
-        ({"PALS_RANKID": "3", "PALS_LOCAL_RANKID": "1"}, (3, 1, -1)),
-        ({"PMI_RANK": "", "SLURM_PROCID": "x7"}, (-1, -1, -1)),
-    ],
-)
+@pytest.mark.parametrize(("variables", "expected"), [
+    ({"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "8"}, (5, 1, 8)),
+    ({"PMI_RANK": "5", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1", "SLURM_PROCID": "0"}, (5, 1, 8)),
+    ({"PMIX_RANK": "2", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"}, (2, 0, 4)),
+    ({"SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "4"}, (3, 1, 4)),
+    ({"FLUX_TASK_RANK": "3", "FLUX_TASK_LOCAL_ID": "1", "FLUX_JOB_SIZE": "4"}, (3, 1, 4)),
+    ({"PALS_RANKID": "3", "PALS_LOCAL_RANKID": "1"}, (3, 1, -1)),
+    ({"PMI_RANK": "", "SLURM_PROCID": "x7"}, (-1, -1, -1)),
+])  # fmt: skip
 def test_every_launcher_names_the_rank(tmp_path, programs, variables, expected):
     run(tmp_path / "w", None, [programs["ends"], "return"], {"PLUMB_PLAN": "nonsense", **variables})
     seen = only(tmp_path / "w")
@@ -815,61 +411,22 @@ def test_every_launcher_names_the_rank(tmp_path, programs, variables, expected):
     assert seen["plan"] is None
 
 
-# A library with a helper thread that ends in MPI_Finalize, as real ones have.
-FAKE_MPI = r"""
-#include <pthread.h>
-#include <stdio.h>
-#include <unistd.h>
-static volatile int ending, started;
-static pthread_t helper;
-static void *progress(void *unused) {
-    (void)unused;
-    pthread_setname_np(pthread_self(), "progress");
-    started = 1;
-    while (!ending) usleep(1000);
-    return NULL;
-}
-int MPI_Init(void) {
-    int fault = pthread_create(&helper, NULL, progress, NULL);
-    while (fault == 0 && !started) usleep(1000);
-    return fault;
-}
-int PMPI_Finalize(void) {
-    ending = 1;
-    pthread_join(helper, NULL);
-    puts("finalized");
-    return 0;
-}
-int MPI_Finalize(void) __attribute__((weak, alias("PMPI_Finalize")));
-"""
 MPI_MAIN = """
 int MPI_Init(void), MPI_Finalize(void);
 int main(void) { MPI_Init(); return MPI_Finalize(); }
-"""
-MPI_MODULE = """
-int MPI_Init(void), MPI_Finalize(void);
-int run(void) { MPI_Init(); return MPI_Finalize(); }
-"""
-MPI_LOADER = """
-#include <dlfcn.h>
-int main(int argc, char **argv) {
-    void *module = dlopen(argv[argc - 1], RTLD_NOW | RTLD_LOCAL);
-    if (module == 0) return 9;
-    return ((int (*)(void))dlsym(module, "run"))();
-}
 """
 
 
 @pytest.mark.parametrize("how", ["linked", "loaded"])
 def test_helper_threads_that_end_in_finalize_are_seen(tmp_path, plan, how):
     shared = ["-shared", "-fPIC", "-pthread", "-O2"]
-    library_flags = [f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}"]
-    compile_c(tmp_path, FAKE_MPI, *shared, name="libmpi.so")
+    library_flags = with_mpi(tmp_path)
+    compile_c(tmp_path, "mpi_with_helper.c", *shared, name="libmpi.so")
     if how == "linked":
         command = [compile_c(tmp_path, MPI_MAIN, *library_flags, name="main")]
     else:
-        module = compile_c(tmp_path, MPI_MODULE, *shared, *library_flags, name="module.so")
-        command = [compile_c(tmp_path, MPI_LOADER, name="loader"), module]
+        module = compile_c(tmp_path, "mpi_module.c", *shared, *library_flags, name="module.so")
+        command = [compile_c(tmp_path, "loads_module.c", name="loader"), module]
     assert run(tmp_path / "w", plan, command) == (0, "")
     seen = only(tmp_path / "w")
     assert sorted(thread["name"] for thread in seen["threads"]) == sorted([command[0].name, "progress"])

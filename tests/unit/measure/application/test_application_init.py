@@ -66,23 +66,19 @@ def test_a_command_becomes_a_plumb_yaml_outside_of_its_code(code, tmp_path, caps
     assert model.present_code(file).folder == code
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["./absent"], "cannot start ./absent"),
-        (["mpirum"], "cannot start mpirum: No such file or directory (--): an installed stack has it: PATH=HERE/bin:$"),
-        ([sys.executable, "-c", "raise SystemExit(3)"], "the command ended with exit status 3"),
-        ([sys.executable, "-c", "print('ERROR: no grid'); raise SystemExit(3)"], "exit status 3: ERROR: no grid"),
-    ],
-)
-def test_a_command_that_does_not_run_leaves_nothing(words, message, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(("words", "message"), [
+    (["./absent"], "cannot start ./absent"),
+    (["mpirum"], "cannot start mpirum: No such file or directory (--): an installed stack has it: PATH=HERE/bin:$"),
+    ([sys.executable, "-c", "raise SystemExit(3)"], "the command ended with exit status 3"),
+    ([sys.executable, "-c", "print('ERROR: no grid'); raise SystemExit(3)"], "exit status 3: ERROR: no grid"),
+])  # fmt: skip
+def test_a_command_that_does_not_run_leaves_nothing(words, message, tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     stack_manifest.save({**stack_manifest.LEAST, "prefix": str(tmp_path)})
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "mpirum").touch()
-    assert cli.main(["application", "init", "--", *words]) == 2
-    assert message.replace("HERE", str(tmp_path)) in capsys.readouterr().err
+    assert message.replace("HERE", str(tmp_path)) in refused(2, "application", "init", "--", *words)
     assert not (tmp_path / "plumb.yaml").exists()
 
 
@@ -126,7 +122,13 @@ def test_a_person_chooses_figures_and_build(tmp_path, monkeypatch, capsys):
         ),
         ({"meson.build": "", "b/meson-private/x": ""}, "b/code", ["meson setup build", "meson compile -C build"]),
         ({"Cargo.toml": "", "Makefile": "", "target/.rustc_info.json": ""}, "target/code", ["cargo build --release"]),
-        ({"setup.py": ""}, "python3.11", ["python -m pip install --quiet --target python-packages ."]),
+        ({"src/Makefile": "", "src/code.o": ""}, "src/code", ["cd src && make"]),
+        ({"src/Makefile": "", "doc/text": ""}, "bin/code", ["cd src && make"]),
+        (
+            {"setup.py": ""},
+            "python3.11",
+            ['pip --python "$(command -v python)" install --quiet --target python-packages .'],
+        ),
     ],
 )  # fmt: skip
 def test_build_lines_come_from_what_lies_there(present, program, first, tmp_path):
@@ -137,6 +139,11 @@ def test_build_lines_come_from_what_lies_there(present, program, first, tmp_path
     assert [set(line.split()) for line in lines] == [set(line.split()) for line in first]
 
 
+def test_a_program_of_the_system_has_no_build(tmp_path):
+    (tmp_path / "Makefile").touch()
+    assert init.builds(tmp_path, tmp_path.parent / "bin" / "code", []) == []
+
+
 def test_the_program_of_a_launch_line_is_found(tmp_path):
     (tmp_path / "code").write_text("")
     (tmp_path / "code").chmod(0o755)
@@ -144,6 +151,14 @@ def test_the_program_of_a_launch_line_is_found(tmp_path):
     assert init.program(words, [], tmp_path)[0] == 5
     keys = init.circumstances(words, 5, [])
     assert (keys["ranks"], keys["environment"], "mpi" in keys) == (1, {"A": "1"}, False)
+
+
+def test_a_folder_that_a_variable_names_is_an_input(tmp_path):
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / "part").touch()
+    run = init.Run("", {}, [], {"packages/part"}, set(), 1.0)
+    draft = init.draft(["env", "PYTHONPATH=packages", "A=1", "cat", "x"], [run] * 3, tmp_path)
+    assert draft.keys["inputs"] == ["packages"]
 
 
 def test_many_inputs_of_a_folder_are_the_folder(tmp_path):

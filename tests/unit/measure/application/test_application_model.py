@@ -133,21 +133,14 @@ def test_what_is_wrong_is_one_line(tmp_path, document, said):
     assert str(tmp_path / "plumb.yaml") in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "faults"),
-    [
-        (
-            {"inputs": ["witness"], "figures": {"rate": {"pattern": "a", "unit": "s"}}},
-            ["figures.rate.pattern", "inputs"],
-        ),
-        ({"thread": 1, "time_limit_s": -5, "inputs": ["../x"]}, ["inputs[0]", "thread", "time_limit_s"]),
-    ],
-)
-def test_check_says_all_faults(tmp_path, monkeypatch, capsys, changes, faults):
+@pytest.mark.parametrize(("changes", "faults"), [
+    ({"inputs": ["witness"], "figures": {"rate": {"pattern": "a", "unit": "s"}}}, ["figures.rate.pattern", "inputs"]),
+    ({"thread": 1, "time_limit_s": -5, "inputs": ["../x"]}, ["inputs[0]", "thread", "time_limit_s"]),
+])  # fmt: skip
+def test_check_says_all_faults(tmp_path, monkeypatch, output_of, changes, faults):
     file = written(tmp_path, changed("programs.heat", GOOD["programs"]["heat"] | changes))
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["application", "check"]) == 1
-    said = capsys.readouterr().out.splitlines()
+    said = output_of(1, "application", "check").splitlines()
     assert sorted(line.removeprefix(f"{file}: programs.heat.").split(":")[0] for line in said) == faults
 
 
@@ -194,16 +187,14 @@ def test_inputs_that_overlap_are_named(tmp_path, inputs):
     model.load(written(tmp_path, changed("programs.heat.inputs", ["data/a", "data/ab"])))
 
 
-def test_the_starter_is_in_order(tmp_path, monkeypatch, capsys):
+def test_the_starter_is_in_order(tmp_path, monkeypatch, refused, output_of):
     folder = tmp_path / "My Code-2"
     folder.mkdir()
     monkeypatch.chdir(folder)
     assert cli.main(["application", "init"]) == 0
     assert model.load(folder / "plumb.yaml").application == "my_code_2"
-    assert cli.main(["application", "check"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"{folder / 'plumb.yaml'}: in order"
-    assert cli.main(["application", "init"]) == 2
-    assert "there is a plumb.yaml already" in capsys.readouterr().err
+    assert output_of(0, "application", "check").splitlines()[-1] == f"{folder / 'plumb.yaml'}: in order"
+    assert "there is a plumb.yaml already" in refused(2, "application", "init")
 
 
 def test_the_nearest_file_above_is_found(repository):
@@ -455,22 +446,17 @@ def test_the_commit_of_a_record_is_that_of_the_application():
     assert f"{state.commit[:12]}, CFLAGS=-O3" in show.text(replace(theirs, variant=built))
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--minutes", "1"], "--minutes goes with --any-mpi (plumb run): --launches N limits the launches"),
-        (["--any-mpi", "--launches", "2"], "--any-mpi measures the files as they are now, until it is certain"),
-        (["--any-mpi", "--commit", "HEAD"], "leave out --commit, --launches and -S"),
-        (["--any-mpi", "--stack", "mpich"], "mpich alone is nothing to compare"),
-        (["--any-mpi", "--application", "/nosuch/plumb.yaml", "--stack", "a", "--stack", "b"], "plumb.yaml"),
-    ],
-)
-def test_options_of_run_that_do_not_go_together_are_one_line(repository, monkeypatch, capsys, words, said):
+@pytest.mark.parametrize(("words", "said"), [
+    (["--minutes", "1"], "--minutes goes with --any-mpi (plumb run): --launches N limits the launches"),
+    (["--any-mpi", "--launches", "2"], "--any-mpi measures the files as they are now, until it is certain"),
+    (["--any-mpi", "--commit", "HEAD"], "leave out --commit, --launches and -S"),
+    (["--any-mpi", "--stack", "mpich"], "mpich alone is nothing to compare"),
+    (["--any-mpi", "--application", "/nosuch/plumb.yaml", "--stack", "a", "--stack", "b"], "plumb.yaml"),
+])  # fmt: skip
+def test_options_of_run_that_do_not_go_together_are_one_line(repository, monkeypatch, refused, words, said):
     monkeypatch.chdir(repository)
-    assert cli.main(["run", *words]) == (3 if "--any-mpi" in words else 2)
-    error = capsys.readouterr().err
+    error = refused(3 if "--any-mpi" in words else 2, "run", *words)
     assert said in error
-    assert error.count("\n") == 1
 
 
 def test_run_measures_on_the_partition_that_is_named(repository, monkeypatch):
@@ -502,17 +488,14 @@ def test_a_file_outside_of_the_repository_describes_commits_without_one(reposito
         model.load(file)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "count"),
-    [
-        ("", 9),
-        ("heat_a", 4),
-        ("heat_a%placement=core", 2),
-        (r".*threads=2$", 2),
-        ("heat_b|heat_a.*=none", 3),
-        ("no", 0),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "count"), [
+    ("", 9),
+    ("heat_a", 4),
+    ("heat_a%placement=core", 2),
+    (r".*threads=2$", 2),
+    ("heat_b|heat_a.*=none", 3),
+    ("no", 0),
+])  # fmt: skip
 def test_of_many_variants_reframe_makes_those_that_a_pattern_means(tmp_path, monkeypatch, pattern, count):
     """ReFrame selects by the names that it gives them, which those of all variants show."""
     figures = {"time": FigureRule(wall=True)}

@@ -30,6 +30,9 @@ def proposals(form: str, *, file: str | None = None) -> list[list[readings.Readi
         ("step\n Wall clock 0.4{n}\nstep\n Wall clock {t:.6f}\n", (r"^ *Wall +clock +(\S+)", "s", "lower")),
         ("Rate: 1,{n}34.5 MB/s\n", (r"^Rate: *(\S+)", "MB/s", "higher")),
         ("Rate: 1,{n}34.5MB/s\n", ("^Rate: *([-+.,0-9eEdD]+)MB/s", "MB/s", "higher")),
+        ("total_time_min: {t}\ntotal_gflops: {r}\n", (r"^total_gflops: *(\S+)", "gflops", "higher")),
+        ("Time:\n  Total : {t}\n  Dot: 0.{n}5\nMFLOPS:\n  Dot: 4.{n}5\n  Total : {r}\n",
+         (r"^ *MFLOPS: *\n(?:\s.*\n)*?^ *Total +: *(\S+)", "MFLOPS", "higher")),
         ("load\r |x : 5 ->\r |x : 5 -> 2, {r:.1f} MB/s\n", (r" *\|x +: *\S+ *-> *\S+ *, *(\S+)", "MB/s", "higher")),
     ],
 )  # fmt: skip
@@ -49,6 +52,11 @@ def test_a_figure_of_each_step_is_the_last():
     assert proposals("Wall clock 0.4\nWall clock {t}\n")[0][0].rule["take"] == "last"
 
 
+def test_a_number_behind_another_has_its_own_label():
+    (rate,), (time,) = proposals("Rate (MB/s):  {r} MB/s, Solve time (s):  {t}\n")
+    assert [(each.name, each.unit) for each in (rate, time)] == [("rate", "MB/s"), ("solve_time", "s")]
+
+
 def test_rows_of_a_table_are_one_proposal_for_each_column():
     rows = "Kernel    MB/s      Min (sec)   Max\n" + "".join(
         f"{name}  {{r:.3f}}{n}  {{t}}{n}  1.4{{n}}\n" for n, name in enumerate(("Copy", "Add"), 1)
@@ -65,19 +73,16 @@ def test_json_and_csv_are_read_by_their_names():
     assert of_csv.rule == {"csv": "GB/s", "take": "median", "file": "a.csv"}
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        "pid {n}\n",  # no unit
-        "memory {t} MB\n",  # an amount
-        "time 3.5 s\n",  # always the same
-        "2026-11-29 10:0{n}:01\n",  # a date
-        "epoch time 1764452{n}00.5 s\n",  # longer than the run
-        "energy 1.2345678{n}\n",  # rounding
-        "rate 1,23{n} MB/s\n",  # thousands, or two numbers
-        "time -{t} s\n",
-    ],
-)
+@pytest.mark.parametrize("form", [
+    "pid {n}\n",  # no unit
+    "memory {t} MB\n",  # an amount
+    "time 3.5 s\n",  # always the same
+    "2026-11-29 10:0{n}:01\n",  # a date
+    "epoch time 1764452{n}00.5 s\n",  # longer than the run
+    "energy 1.2345678{n}\n",  # rounding
+    "rate 1,23{n} MB/s\n",  # thousands, or two numbers
+    "time -{t} s\n",
+])  # fmt: skip
 def test_what_is_no_figure(form):
     assert proposals(form) == []
 
@@ -88,11 +93,12 @@ def test_a_number_without_a_unit_is_for_a_person():
 
 
 def test_equal_numbers_and_words_check_the_answer():
-    form = "built 20261129\nTest PASSED\nFinal energy = 2.025075e+05\nresidual 3.1e-12\nsteps 12\niterations 12\nn {}\n"
+    form = "built 20261129\nflop 1234567\nSolution validates\nFinal energy = 2.025075e+05\nresidual 3.1e-12\nsteps 12\n"
+    form += "iterations 12\nn {}\n"
     texts = [form.format(number) for number in range(3)]
     rules = readings.checks(readings.readings(texts, None, 1.0), {None: texts})
     assert [(rule.pattern, rule.value, rule.tolerance) for rule in rules] == [
-        ("^Test +PASSED", None, 0.0),
+        ("^Solution +validates", None, 0.0),
         (r"^Final +energy += *(\S+)", 202507.5, 1e-07),
         (r"^iterations +(\S+)", 12.0, 0.0),
     ]

@@ -263,16 +263,13 @@ def test_a_build_folder_with_a_blank_is_named_before_it_is_split(tmp_path, monke
         campaign.measure(campaign.Tests([], "quick", []))
 
 
-@pytest.mark.parametrize(
-    ("test", "options", "part"),
-    [
-        (None, [], None),
-        (None, ["-S", "launches=2"], None),
-        ("stream", [], outcome.CHOSEN),
-        (None, ["-n", "stream"], outcome.CHOSEN),
-        (None, ["--exclude=imb"], outcome.CHOSEN),
-    ],
-)
+@pytest.mark.parametrize(("test", "options", "part"), [
+    (None, [], None),
+    (None, ["-S", "launches=2"], None),
+    ("stream", [], outcome.CHOSEN),
+    (None, ["-n", "stream"], outcome.CHOSEN),
+    (None, ["--exclude=imb"], outcome.CHOSEN),
+])  # fmt: skip
 def test_chosen_tests_are_no_whole_campaign(monkeypatch, test, options, part):
     begun: list[campaign.Tests] = []
     monkeypatch.setattr(campaign, "measure", lambda tests, nodes, turn: begun.append(tests) or 0)

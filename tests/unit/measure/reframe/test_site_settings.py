@@ -138,19 +138,16 @@ def test_jobs_by_ssh_start_on_the_first_host_and_check_its_key(here):
     assert made(here, "slurm", "    max_job_s: 7200\n")["extras"]["plumb"]["max_job_s"] == 7200
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "more", "said"),
-    [
-        ("slurm", "    hosts: [n1]\n", "slurm"),
-        ("pbs", "    launcher: srun\n", "pbs"),
-        ("ssh", "    hosts: ['n1; reboot']\n", "n1; reboot"),
-        ("ssh", "    hosts: [n1, n1]\n", "names a host twice"),
-        ("local", "    environment: {'A B': x}\n", "A B"),
-        ("slurm", "    srun_mpi: {openmpi: 'pmix --x'}\n", "pmix --x"),
-        ("slurm", "    max_pending_s: 0\n", "0"),
-        ("slurm", "    max_job_s: 0\n", "0"),
-    ],
-)
+@pytest.mark.parametrize(("scheduler", "more", "said"), [
+    ("slurm", "    hosts: [n1]\n", "slurm"),
+    ("pbs", "    launcher: srun\n", "pbs"),
+    ("ssh", "    hosts: ['n1; reboot']\n", "n1; reboot"),
+    ("ssh", "    hosts: [n1, n1]\n", "names a host twice"),
+    ("local", "    environment: {'A B': x}\n", "A B"),
+    ("slurm", "    srun_mpi: {openmpi: 'pmix --x'}\n", "pmix --x"),
+    ("slurm", "    max_pending_s: 0\n", "0"),
+    ("slurm", "    max_job_s: 0\n", "0"),
+])  # fmt: skip
 def test_what_a_partition_must_not_say(here, scheduler, more, said):
     with pytest.raises(PlumbError, match=said):
         made(here, scheduler, more)
@@ -201,19 +198,16 @@ def test_a_foreign_configuration_gets_what_its_system_lacks_and_nothing_else(our
     assert extended["logging"] == theirs["logging"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        ({"system": "dainty"}, "no system 'dainty' (site_configuration): did you mean 'daint'?"),
-        ({"partitions": {"cpus": "default"}}, "system daint has no partition 'cpus' (partitions): did you mean 'cpu'?"),
-        ({"partitions": {"cpu": "defaul"}}, "site here has no partition 'defaul'"),
-        ({"environments": ["gnu"]}, "environments and partitions are dictionaries"),
-        ({"site": "nowhere"}, "plumb site init --site nowhere"),
-        ({"partitions": {}}, "site here knows no partition of system daint"),
-        ({"environments": {"gnv": "two"}}, "system daint has no environment 'gnv' (environments): did you mean 'gnu'?"),
-        ({"environments": {"gnu": "tow"}}, "stack 'tow' is not installed"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "line"), [
+    ({"system": "dainty"}, "no system 'dainty' (site_configuration): did you mean 'daint'?"),
+    ({"partitions": {"cpus": "default"}}, "system daint has no partition 'cpus' (partitions): did you mean 'cpu'?"),
+    ({"partitions": {"cpu": "defaul"}}, "site here has no partition 'defaul'"),
+    ({"environments": ["gnu"]}, "environments and partitions are dictionaries"),
+    ({"site": "nowhere"}, "plumb site init --site nowhere"),
+    ({"partitions": {}}, "site here knows no partition of system daint"),
+    ({"environments": {"gnv": "two"}}, "system daint has no environment 'gnv' (environments): did you mean 'gnu'?"),
+    ({"environments": {"gnu": "tow"}}, "stack 'tow' is not installed"),
+])  # fmt: skip
 def test_what_cannot_be_extended_is_one_line_and_no_success(ours, changes, line):
     words = {"system": "daint", "environments": {"gnu": "two"}, "site": "here", "partitions": {"cpu": "default"}}
     with pytest.raises(SystemExit) as ended:

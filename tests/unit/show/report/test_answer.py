@@ -37,8 +37,7 @@ TRIAD = "stream_threads (compact 1x2 local) on openmpi: triad 10.00 GB/s, 2.0 ti
          f"No: below its reference: {TRIAD} its reference, 20.00 GB/s. 1 of 2 figures are as expected."),
         ([made(figure=reference(10000.0)), made(verified=False, reasons=["rank 0 moved"])],
          "No: 1 of 2 variants is not valid. 1 of 1 figure are as expected."),
-        ([made(verified=False, reasons=["rank 0 moved"])],
-         "Nothing can be said: no record is valid and has a figure."),
+        ([made(verified=False, reasons=["rank 0 moved"])], "Nothing can be said: no record is valid and has a figure."),
     ],
 )  # fmt: skip
 def test_one_sentence_says_what_is_wrong_or_that_nothing_is(records, said):

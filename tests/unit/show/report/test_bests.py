@@ -57,15 +57,12 @@ def measured(operation, placement, threads, values, **changes):
 SLOW, MIDDLE, FAST = ([base + step for step in range(7)] for base in (1000.0, 1100.0, 1300.0))
 
 
-@pytest.mark.parametrize(
-    ("pure", "vector", "task", "said"),
-    [
-        (MIDDLE, SLOW, FAST, "hybrid wins"),
-        (FAST, SLOW, MIDDLE, "pure MPI wins"),
-        (FAST, SLOW, FAST, "no difference seen"),
-        (MIDDLE[:3], SLOW[:3], FAST[:3], "too few launches: -S launches=5"),
-    ],
-)
+@pytest.mark.parametrize(("pure", "vector", "task", "said"), [
+    (MIDDLE, SLOW, FAST, "hybrid wins"),
+    (FAST, SLOW, MIDDLE, "pure MPI wins"),
+    (FAST, SLOW, FAST, "no difference seen"),
+    (MIDDLE[:3], SLOW[:3], FAST[:3], "too few launches: -S launches=5"),
+])  # fmt: skip
 def test_the_best_of_each_kind_is_compared(pure, vector, task, said):
     items = [
         measured("pure", "core", 1, pure),

@@ -10,7 +10,6 @@ from plans import typed
 from samples import launch, plan, record, variant
 
 from plumbline.base import units
-from plumbline.commands import cli
 from plumbline.records import store
 from plumbline.records.model import convert
 from plumbline.show.report import findings
@@ -152,13 +151,12 @@ def test_two_tests_of_one_quantity_that_differ_are_said_and_not_compared(factor)
 
 
 @pytest.mark.parametrize("factor", [1.0, 6.2])
-def test_the_command_that_compares_heeds_it_too(factor, results, capsys):
+def test_the_command_that_compares_heeds_it_too(factor, results, output_of):
     for stack, (kernel, imb) in {"intelmpi": (0.23 * factor, 0.23), "mpich": (1.0, 1.0)}.items():
         for value, test in ((kernel, "pairs_cores"), (imb, "imb_pair")):
             one = pingpong(value, stack, test, count=7)
             store.write(store.session_file(one.site, one.session), [one])
-    assert cli.main(["compare", "intelmpi", "mpich", "--json"]) == 0
-    lines = json.loads(capsys.readouterr().out)["lines"]
+    lines = json.loads(output_of(0, "compare", "intelmpi", "mpich", "--json"))["lines"]
     assert [line["doubtful"] for line in lines] == [factor > 1] * 2
     assert [bool(line["best"]) for line in lines] == [factor == 1] * 2
 
@@ -182,21 +180,17 @@ def test_two_tests_that_agree_are_compared():
     assert len(said(findings.stacks_apart, *records)) == 2
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"test": "imb_pair", "value": 0.26},  # less than a quarter apart
-        {"test": "imb_pair", "spread": 0.9},  # launches overlap
-        {"test": "imb_pair", "cpus": (0, 2)},
-        {"test": "imb_pair", "operation": "PingPing"},
-        {"test": "imb_pair", "at": 16},
-        {"test": "osu_pair", "version": "mpi4py-4.1.2"},  # Python's own time is in it
-        {"test": "imb_pair", "stack": "mpich"},
-        {"test": "imb_pair", "campaign": "d"},  # the machine may have changed
-        {"test": "pairs_cores", "operation": "serial"},  # the same test
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("other", [
+    {"test": "imb_pair", "value": 0.26},  # less than a quarter apart
+    {"test": "imb_pair", "spread": 0.9},  # launches overlap
+    {"test": "imb_pair", "cpus": (0, 2)},
+    {"test": "imb_pair", "operation": "PingPing"},
+    {"test": "imb_pair", "at": 16},
+    {"test": "osu_pair", "version": "mpi4py-4.1.2"},  # Python's own time is in it
+    {"test": "imb_pair", "stack": "mpich"},
+    {"test": "imb_pair", "campaign": "d"},  # the machine may have changed
+    {"test": "pairs_cores", "operation": "serial"},  # the same test
+], ids=str)  # fmt: skip
 def test_what_is_another_quantity_or_within_the_errors_does_not_disagree(other):
     first = pingpong(0.23, "intelmpi", "pairs_cores")
     assert said(findings.contradictions, first, pingpong(**{"value": 0.69, "stack": "intelmpi", **other})) == []

@@ -100,14 +100,11 @@ def test_a_wrong_time_is_one_line(results, capsys):
     assert not (results / "local" / "report.html").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [
-        (["--campaign", "C"], "no campaign 'C'"),
-        (["--campaign", "A"], "'A' begins 2 campaigns"),
-        (["--site", "elsewhere"], "no records of site 'elsewhere'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "what"), [
+    (["--campaign", "C"], "no campaign 'C'"),
+    (["--campaign", "A"], "'A' begins 2 campaigns"),
+    (["--site", "elsewhere"], "no records of site 'elsewhere'"),
+])  # fmt: skip
 def test_wrong_choices_are_one_line(results, arguments, what):
     put(results, numbered(1, campaign="A1"), numbered(2, campaign="A2"))
     with pytest.raises(PlumbError, match=what) as error:

@@ -21,42 +21,38 @@ def lines(folder):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_like_nodes(tmp_path, capsys, count):
-    assert cli.main(["nodes", "compare", str(many(tmp_path, count))]) == 0
-    out = capsys.readouterr().out
+def test_like_nodes(tmp_path, output_of, count):
+    out = output_of(0, "nodes", "compare", str(many(tmp_path, count)))
     assert out.splitlines()[-1] == f"{count} of {count} nodes answered; they are equal"
     group = "largest group: 3 like nodes: AMD EPYC 9654, packages/cores/threads 2/4/8, NUMA nodes 2"
     assert count == 1 or group in out
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({"memory_bytes": 188 << 30}, "node07: memory 188.0 GiB, 4 others have 252.0 GiB"),
-        ({"smt": False}, "node07: SMT off, 4 others have on"),
-        ({"kernel": "6.1.0-18"}, "node07: kernel 6.1.0-18, 4 others have 6.1.0-20"),
-        ({"cpu": {"microcode": "0x1"}}, "node07: microcode 0x1, 4 others have 0xa101148"),
-        ({"knobs": {"governor": None}}, "node07: governor not readable, 4 others have performance"),
-        ({"knobs": {"thp": "never"}}, "node07: THP never, 4 others have always"),
-        ({"knobs": {"numa_balancing": True}}, "node07: NUMA balancing on, 4 others have off"),
-        (
-            {"cgroup": {"cpu_quota": None, "memory_limit_bytes": None, "cpus_allowed": "0-2,7"}},
-            "node07: CPUs allowed 4, 4 others have 8",
-        ),
-        ({"cores": 3}, "node07: packages/cores/threads 2/3/8, 4 others have 2/4/8"),
-        (
-            {"gpus": [{"address": "a", "class": "0302", "vendor": "0x10de", "device": "0x1", "numa": 1}]},
-            "node07: GPUs 1 × 0x10de:0x1 at NUMA 1, 4 others have none",
-        ),
-        ({"hcas": []}, "node07: fabric adapters none, 4 others have 1 × MT4123 (ACTIVE 200.0 Gbit/s InfiniBand)"),
-        (
-            {"nics": [{"name": "e", "physical": True, "driver": "m", "speed_mbit": 1000, "state": "up", "numa": 0}]},
-            "node07: network cards 1 × m 1 Gbit/s up, 4 others have 1 × mlx5_core 25 Gbit/s up",
-        ),
-        ({"time": 1007.5}, "node07: clock at least 5.5 s ahead of the host that started the job"),
-        ({"time": 1001.9}, "node07: clock 1.9 s ahead of the median (or started then"),
-    ],
-)
+@pytest.mark.parametrize(("change", "line"), [
+    ({"memory_bytes": 188 << 30}, "node07: memory 188.0 GiB, 4 others have 252.0 GiB"),
+    ({"smt": False}, "node07: SMT off, 4 others have on"),
+    ({"kernel": "6.1.0-18"}, "node07: kernel 6.1.0-18, 4 others have 6.1.0-20"),
+    ({"cpu": {"microcode": "0x1"}}, "node07: microcode 0x1, 4 others have 0xa101148"),
+    ({"knobs": {"governor": None}}, "node07: governor not readable, 4 others have performance"),
+    ({"knobs": {"thp": "never"}}, "node07: THP never, 4 others have always"),
+    ({"knobs": {"numa_balancing": True}}, "node07: NUMA balancing on, 4 others have off"),
+    (
+        {"cgroup": {"cpu_quota": None, "memory_limit_bytes": None, "cpus_allowed": "0-2,7"}},
+        "node07: CPUs allowed 4, 4 others have 8",
+    ),
+    ({"cores": 3}, "node07: packages/cores/threads 2/3/8, 4 others have 2/4/8"),
+    (
+        {"gpus": [{"address": "a", "class": "0302", "vendor": "0x10de", "device": "0x1", "numa": 1}]},
+        "node07: GPUs 1 × 0x10de:0x1 at NUMA 1, 4 others have none",
+    ),
+    ({"hcas": []}, "node07: fabric adapters none, 4 others have 1 × MT4123 (ACTIVE 200.0 Gbit/s InfiniBand)"),
+    (
+        {"nics": [{"name": "e", "physical": True, "driver": "m", "speed_mbit": 1000, "state": "up", "numa": 0}]},
+        "node07: network cards 1 × m 1 Gbit/s up, 4 others have 1 × mlx5_core 25 Gbit/s up",
+    ),
+    ({"time": 1007.5}, "node07: clock at least 5.5 s ahead of the host that started the job"),
+    ({"time": 1001.9}, "node07: clock 1.9 s ahead of the median (or started then"),
+])  # fmt: skip
 def test_a_differing_node_is_named_with_what(tmp_path, change, line):
     (found,) = lines(many(tmp_path, 4, node("node07", **change)))
     assert found.startswith(line)
@@ -76,36 +72,31 @@ def test_numa_distances_count(tmp_path):
     assert "NUMA 2 (0:0-1,4-5 1:2-3,6-7; distances 10 21/32 10)" in found
 
 
-@pytest.mark.parametrize(
-    ("other", "asked", "expected"),
-    [
-        (node("node9", memory_bytes=int((252 << 30) * 1.004)), {}, []),  # a little more memory is the same
-        (node("node9", nics=node("x")["nics"][:1]), {}, []),  # virtual interfaces
-        (node("node9.example"), {"asked": ["node1", "node2", "node3", "node9"]}, []),  # a full and a short name
-        (node("node9"), {"asked": [], "size": 6}, ["?: 2 of the nodes that were asked for did not answer"]),
-        (node("node9", job="older"), {}, ["node9: no answer; its file is of an earlier collection"]),
-    ],
-)
+@pytest.mark.parametrize(("other", "asked", "expected"), [
+    (node("node9", memory_bytes=int((252 << 30) * 1.004)), {}, []),  # a little more memory is the same
+    (node("node9", nics=node("x")["nics"][:1]), {}, []),  # virtual interfaces
+    (node("node9.example"), {"asked": ["node1", "node2", "node3", "node9"]}, []),  # a full and a short name
+    (node("node9"), {"asked": [], "size": 6}, ["?: 2 of the nodes that were asked for did not answer"]),
+    (node("node9", job="older"), {}, ["node9: no answer; its file is of an earlier collection"]),
+])  # fmt: skip
 def test_what_is_no_difference_and_what_is_no_answer(tmp_path, other, asked, expected):
     assert lines(many(tmp_path, 3, other, **asked)) == expected
 
 
-def test_nodes_without_an_answer_come_first(tmp_path, capsys):
+def test_nodes_without_an_answer_come_first(tmp_path, output_of):
     many(tmp_path, 3, node("node4", smt=False), asked=[f"node{n}" for n in range(1, 7)])
-    assert cli.main(["nodes", "compare", str(tmp_path)]) == 1
-    out = capsys.readouterr().out.splitlines()
+    out = output_of(1, "nodes", "compare", str(tmp_path)).splitlines()
     assert out[2].split() == ["node[5-6]", "no", "answer"]
     assert out[-1].startswith("3 of 6 nodes differ: node[5-6]: no answer; node4: SMT off, 3 others have on")
 
 
-def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, capsys):
+def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, output_of):
     many(tmp_path, 3)
     text = (tmp_path / "node3.json").read_text()
     (tmp_path / "node3.json").write_text(text[: len(text) // 2])
     (tmp_path / "nodeX.json").write_text(text)
     (tmp_path / "node5.json").write_text("[]")
-    assert cli.main(["nodes", "compare", str(tmp_path)]) == 1
-    out = capsys.readouterr().out
+    out = output_of(1, "nodes", "compare", str(tmp_path))
     assert "'node3.json': not readable as JSON" in out
     assert "'nodeX.json': holds facts of node3" in out
     assert "'node5.json': not a valid node" in out
@@ -137,19 +128,9 @@ def test_hostile_note(tmp_path):
         collection.folder(tmp_path)
 
 
-def test_json(tmp_path, capsys):
-    many(tmp_path, 2, node("node3", smt=False))
-    assert cli.main(["nodes", "compare", str(tmp_path), "--json"]) == 1
-    document = json.loads(capsys.readouterr().out)
-    assert document["groups"] == [["node1", "node2"], ["node3"]]
-    assert document["differing"] == ["node3"]
-    assert document["differences"][0]["what"] == "SMT"
-
-
-def test_two_halves_are_said_to_be_halves(tmp_path, capsys):
+def test_two_halves_are_said_to_be_halves(tmp_path, output_of):
     many(tmp_path, 1, node("node2", smt=False))
-    assert cli.main(["nodes", "compare", str(tmp_path)]) == 1
-    assert "two groups are equally large" in capsys.readouterr().out
+    assert "two groups are equally large" in output_of(1, "nodes", "compare", str(tmp_path))
 
 
 def test_a_thousand_nodes(tmp_path):
@@ -157,10 +138,9 @@ def test_a_thousand_nodes(tmp_path):
     assert lines(folder)[0] == "odd[1-2]: SMT off, 998 others have on"
 
 
-def test_doctor_over_nodes(tmp_path, capsys):
+def test_doctor_over_nodes(tmp_path, output_of):
     many(tmp_path, 4, node("node7", knobs={"governor": "powersave"}), node("node8", knobs={"turbo": None}))
-    assert cli.main(["doctor", "--facts", str(tmp_path)]) == 1
-    out = capsys.readouterr().out.splitlines()
+    out = output_of(1, "doctor", "--facts", str(tmp_path)).splitlines()
     assert out[2].split()[:6] == ["!!", "frequency", "governor", "powersave", "1", "node7"]
     assert out[3].split()[:2] == ["??", "turbo"]
     assert out[-1] == "1 of 6 nodes have something to fix"
@@ -202,17 +182,14 @@ def test_a_scheduler_that_believes_in_other_nodes(tmp_path, capsys, monkeypatch)
 GPU = {"address": "0000:41:00.0", "class": "0302", "vendor": "10de", "device": "2336"}
 
 
-@pytest.mark.parametrize(
-    ("sockets", "gres", "numa", "lines"),
-    [
-        ("Sockets=2 CoresPerSocket=2", "gpu:h200:1(S:0)", 0, []),
-        ("Sockets=4 CoresPerSocket=1", "gpu:h200:1(S:0)", 0, []),  # l3cache_as_socket, or numa_node_as_socket
-        ("Sockets=1 CoresPerSocket=4", "gpu:h200:1(S:0)", 0, ["node1: packages 2"]),
-        ("Sockets=2 CoresPerSocket=2", "gpu:h200:1", 0, ["node1: gpu_cores known", believed.GRES]),
-        ("Sockets=2 CoresPerSocket=2", "gpu:h200:1", None, []),
-        ("Sockets=2 CoresPerSocket=2", "(null)", 0, ["node1: gpus 1"]),
-    ],
-)
+@pytest.mark.parametrize(("sockets", "gres", "numa", "lines"), [
+    ("Sockets=2 CoresPerSocket=2", "gpu:h200:1(S:0)", 0, []),
+    ("Sockets=4 CoresPerSocket=1", "gpu:h200:1(S:0)", 0, []),  # l3cache_as_socket, or numa_node_as_socket
+    ("Sockets=1 CoresPerSocket=4", "gpu:h200:1(S:0)", 0, ["node1: packages 2"]),
+    ("Sockets=2 CoresPerSocket=2", "gpu:h200:1", 0, ["node1: gpu_cores known", believed.GRES]),
+    ("Sockets=2 CoresPerSocket=2", "gpu:h200:1", None, []),
+    ("Sockets=2 CoresPerSocket=2", "(null)", 0, ["node1: gpus 1"]),
+])  # fmt: skip
 def test_sockets_that_are_parts_and_gpus_without_cores(tmp_path, monkeypatch, sockets, gres, numa, lines):
     write(tmp_path, node("node1", gpus=[{**GPU, "numa": numa}]))
     text = f"NodeName=node1 {sockets} ThreadsPerCore=2 RealMemory=250000 Gres={gres}"

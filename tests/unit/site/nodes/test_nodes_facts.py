@@ -288,9 +288,8 @@ def fake(tmp_path, monkeypatch):
     return folder
 
 
-def test_all_usable_nodes_of_a_partition(fake, tmp_path, capsys):
-    assert cli.main(["nodes", "facts", "--scheduler=squeue", "--access=--partition=main", str(tmp_path / "o")]) == 0
-    out = capsys.readouterr().out
+def test_all_usable_nodes_of_a_partition(fake, tmp_path, output_of):
+    out = output_of(0, "nodes", "facts", "--scheduler=squeue", "--access=--partition=main", str(tmp_path / "o"))
     assert "n4: not asked: drained (bad fan)" in out
     assert "2 of 2 nodes answered: n[1-2]" in out
     said = shlex.split((fake / "salloc.asked").read_text())
@@ -320,10 +319,9 @@ def test_a_job_that_fails_on_all(fake, tmp_path, capsys):
     assert "salloc is not on PATH" in capsys.readouterr().err
 
 
-def test_by_ssh(fake, tmp_path, capsys):
+def test_by_ssh(fake, tmp_path, output_of):
     arguments = ["nodes", "facts", "--scheduler", "ssh", "--hosts", "n1,n[2-3]", str(tmp_path / "o")]
-    assert cli.main(arguments) == 1
-    out = capsys.readouterr().out
+    out = output_of(1, *arguments)
     assert "n3: no answer" in out
     assert "ssh: n3: ssh: no route (exit status 255)" in out
     assert "2 of 3 nodes answered: n[1-2]" in out
@@ -352,7 +350,7 @@ def sites(tmp_path, monkeypatch):
     return tmp_path / "sites"
 
 
-def test_site_from_facts(sites, tmp_path, capsys):
+def test_site_from_facts(sites, tmp_path, capsys, output_of):
     folder = write(
         tmp_path / "facts", *(node(f"n{number}") for number in range(1, 4)), node("a0", smt=False, limits={})
     )
@@ -372,17 +370,16 @@ def test_site_from_facts(sites, tmp_path, capsys):
     file = sites / "new/site.yaml"
     file.write_text(file.read_text().replace("nodes: 4", "nodes: 2  # enough"))
     capsys.readouterr()
-    assert cli.main(init) == 0
-    assert capsys.readouterr().out == "site new: unchanged\n"
+    assert output_of(0, *init) == "site new: unchanged\n"
     assert "nodes: 2  # enough" in file.read_text()
 
 
-def test_site_nodes_as_told_and_bad_input(sites, tmp_path, capsys):
+def test_site_nodes_as_told_and_bad_input(sites, tmp_path, capsys, refused):
     folder = write(tmp_path / "facts", node("n1"), xml=None)
     init = ["site", "init", "--offer", "mpich", "--nodes", "7", "--facts", str(folder)]
-    assert cli.main(init) == 2
-    assert "has a topology" in capsys.readouterr().err
-    assert cli.main([*init, "--hostname", "("]) == 2
+    assert "has a topology" in refused(2, *init)
+    with pytest.raises(SystemExit):
+        cli.main([*init, "--hostname", "("])
     assert "is not a regular expression" in capsys.readouterr().err
     (folder / "n1.xml").write_text(XML)
     assert cli.main(init) == 0

@@ -24,16 +24,13 @@ def sinfo(tmp_path, monkeypatch):
     return answers
 
 
-@pytest.mark.parametrize(
-    ("text", "limit"),
-    [
-        ("1:00:00\\n", 3600),
-        ("1-12:00:00\\n", 129600),
-        ("30:00\\n", 1800),
-        ("infinite\\n", None),
-        ("2:00:00\\ninfinite\\n1:00:00\\n", 3600),
-    ],
-)
+@pytest.mark.parametrize(("text", "limit"), [
+    ("1:00:00\\n", 3600),
+    ("1-12:00:00\\n", 129600),
+    ("30:00\\n", 1800),
+    ("infinite\\n", None),
+    ("2:00:00\\ninfinite\\n1:00:00\\n", 3600),
+])  # fmt: skip
 def test_sinfo_is_asked_for_the_partition(sinfo, text, limit):
     asked = sinfo(text)
     assert schedulers.named("squeue").longest_job("main") == limit

@@ -56,15 +56,12 @@ def test_nodes_by_name():
     assert choice.explicit(a_site(CPU, GPU), ["gpu=gpu2", "cpu=node1"]) == {"gpu": "gpu2", "cpu": "node1"}
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("node1", "names no partition"),
-        ("tpu=node1", "no partition 'tpu'"),
-        ("cpu=node2", "node2 cannot be used"),
-        ("cpu=x; touch y", "cannot be used"),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), [
+    ("node1", "names no partition"),
+    ("tpu=node1", "no partition 'tpu'"),
+    ("cpu=node2", "node2 cannot be used"),
+    ("cpu=x; touch y", "cannot be used"),
+])  # fmt: skip
 def test_wrong_nodes_are_one_line(given, said):
     with pytest.raises(PlumbError, match=said):
         choice.explicit(a_site(CPU, GPU), [given])

@@ -66,12 +66,11 @@ def bin_folder(tmp_path, monkeypatch):
     return program
 
 
-def test_command_asks_for_the_partition(bin_folder, tmp_path, capsys):
+def test_command_asks_for_the_partition(bin_folder, tmp_path, capsys, output_of):
     (tmp_path / "out").write_text("node9|idle|none\nnode10|down*|fan\n")
     bin_folder("sinfo", f'echo "$@" > {tmp_path}/asked; cat {tmp_path}/out')
     arguments = ["nodes", "states", "--scheduler", "squeue", "--partition", "main"]
-    assert cli.main(arguments) == 0
-    out = capsys.readouterr().out
+    out = output_of(0, *arguments)
     assert out.splitlines()[2].split() == ["node10", "down*", "no", "does", "not", "respond;", "fan"]
     assert out.splitlines()[-1] == "1 of 2 nodes can be used"
     assert (tmp_path / "asked").read_text() == "-N -h -o %N|%T|%E --partition=main\n"
@@ -87,24 +86,19 @@ def test_lsf_queue_with_hosts(bin_folder, tmp_path):
     assert (tmp_path / "asked").read_text().split()[-2:] == ["grp1", "a1"]
 
 
-def test_partition_without_nodes_and_failing_scheduler(bin_folder, capsys):
+def test_partition_without_nodes_and_failing_scheduler(bin_folder, refused):
     bin_folder("sinfo", "exit 0")
-    assert cli.main(["nodes", "states", "--scheduler", "slurm", "--partition", "void"]) == 2
-    assert "void has no nodes" in capsys.readouterr().err
+    assert "void has no nodes" in refused(2, "nodes", "states", "--scheduler", "slurm", "--partition", "void")
     bin_folder("sinfo", "echo 'slurm_load_node: Unable to contact slurm controller' >&2; exit 1")
-    assert cli.main(["nodes", "states", "--scheduler", "slurm"]) == 2
-    assert "Unable to contact slurm controller (exit status 1)" in capsys.readouterr().err
-    assert cli.main(["nodes", "states", "--scheduler", "flux"]) == 2
-    assert "flux is not on PATH" in capsys.readouterr().err
+    assert "Unable to contact slurm controller (exit status 1)" in refused(2, "nodes", "states", "--scheduler", "slurm")
+    assert "flux is not on PATH" in refused(2, "nodes", "states", "--scheduler", "flux")
     assert cli.main(["nodes", "states", "--scheduler", "slurm", "--partition=-x"]) == 2
 
 
-def test_local_and_ssh(bin_folder, capsys):
-    assert cli.main(["nodes", "states"]) == 0
-    assert "1 of 1 nodes can be used" in capsys.readouterr().out
+def test_local_and_ssh(bin_folder, output_of):
+    assert "1 of 1 nodes can be used" in output_of(0, "nodes", "states")
     bin_folder("ssh", 'case "$*" in *h2*) echo "ssh: connect to host h2: No route to host" >&2; exit 255;; esac')
-    assert cli.main(["nodes", "states", "--scheduler", "ssh", "--hosts", "h[1-3]"]) == 0
-    out = capsys.readouterr().out
+    out = output_of(0, "nodes", "states", "--scheduler", "ssh", "--hosts", "h[1-3]")
     assert "No route to host" in out
     assert "2 of 3 nodes can be used" in out
     assert cli.main(["nodes", "states", "--scheduler", "ssh"]) == 2

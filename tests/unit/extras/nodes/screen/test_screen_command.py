@@ -85,10 +85,9 @@ def again(place, days):
 class TestOnTheFakeSlurm:
     """One call, from the choice of the nodes to the closing line."""
 
-    def test_idle_nodes_are_checked_and_others_named(self, place, slurm, capsys):
+    def test_idle_nodes_are_checked_and_others_named(self, place, slurm, capsys, output_of):
         capsys.readouterr()
-        assert cli.main(["screen"]) == 0
-        out = capsys.readouterr().out
+        out = output_of(0, "screen")
         assert {one.node: one.state for one in model.history(history())} == {"n1": "ok", "n2": "ok"}
         assert "left out: 1 node, busy: n3\nleft out: 1 node, cannot be used: n4\n" in out
         assert out.endswith("screen: 2 of 4 nodes within 7 days: 2 ok\n")
@@ -99,10 +98,9 @@ class TestOnTheFakeSlurm:
         assert cli.main(["screen"]) == 0
         assert history().read_bytes() == before
 
-    def test_a_bad_node(self, place, slurm, capsys):
+    def test_a_bad_node(self, place, slurm, capsys, output_of):
         slow(place, "n2")
-        assert cli.main(["screen", "--output", str(place / "m.html")]) == 1
-        assert "n2      bad" in capsys.readouterr().out
+        assert "n2      bad" in output_of(1, "screen", "--output", str(place / "m.html"))
         assert "found once" in (place / "m.html").read_text()
         assert cli.main(["screen", "--json"]) == 1
         out, err = capsys.readouterr()
@@ -117,19 +115,17 @@ class TestOnTheFakeSlurm:
         again(place, 5)
         assert cli.main(["screen"]) == 0
 
-    def test_a_dry_run_starts_nothing(self, place, slurm, capsys):
-        assert cli.main(["screen", "--dry-run", "--node-hours", "0.007"]) == 0
-        out = capsys.readouterr().out
+    def test_a_dry_run_starts_nothing(self, place, slurm, output_of):
+        out = output_of(0, "screen", "--dry-run", "--node-hours", "0.007")
         assert "would check 1 node, 25 s each: n1" in out
         assert "left out: 2 nodes, no node hours are left: n2, n3" in out
         assert slurm.words("start") is None
         assert not history().exists()
 
-    def test_a_node_that_does_not_answer(self, place, slurm, monkeypatch, capsys):
+    def test_a_node_that_does_not_answer(self, place, slurm, monkeypatch, output_of):
         monkeypatch.setattr(scheduler_program, "LOG_S", 0.1)
         program(place / "tools" / "bin" / "plumb-check", "echo '{\"schema\":1}'; exit 1")
-        assert cli.main(["screen"]) == 0
-        assert "left out: 2 nodes, it did not answer: n1, n2" in capsys.readouterr().out
+        assert "left out: 2 nodes, it did not answer: n1, n2" in output_of(0, "screen")
         assert not history().exists()
 
     def test_what_a_killed_call_left_is_taken(self, place, slurm):
@@ -172,9 +168,8 @@ def test_jobs_on_a_node_of_each_scheduler():
 class TestHere:
     """Without a scheduler, and with what cannot be."""
 
-    def test_this_host(self, place, capsys):
-        assert cli.main(["screen"]) == 0
-        assert capsys.readouterr().out.endswith("screen: 1 of 1 node within 7 days: 1 ok\n")
+    def test_this_host(self, place, output_of):
+        assert output_of(0, "screen").endswith("screen: 1 of 1 node within 7 days: 1 ok\n")
 
     @pytest.mark.parametrize(("words", "what"), [
         (["--seconds", "30"], "the class has no checks of 30 s"),

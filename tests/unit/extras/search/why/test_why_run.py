@@ -16,7 +16,6 @@ import stack_manifest
 from plumbline import site
 from plumbline.base.errors import PlumbError
 from plumbline.base.programs import Interrupted
-from plumbline.commands import cli
 from plumbline.extras.search.why import ends, run
 from plumbline.extras.search.why.answer import Answer, page
 from plumbline.extras.search.why.model import WHY
@@ -342,21 +341,18 @@ def test_settings_of_the_host_are_set_for_each_launch_and_set_back(world, tmp_pa
     assert file.read_text() == "madvise"
 
 
-def test_the_command_says_it_and_ends_with_its_status(world, tmp_path, capsys):
-    assert cli.main(["why", "aaaa", "bbbb", "--dry-run"]) == 0
-    said = capsys.readouterr().out
+def test_the_command_says_it_and_ends_with_its_status(world, tmp_path, output_of):
+    said = output_of(0, "why", "aaaa", "bbbb", "--dry-run")
     assert ["setting", "a", "1", "2", "here"] in [line.split() for line in said.splitlines()]
     assert "about 38 launches of the ends and 130 of 4 factors" in said
     assert re.search(r"^about (\d+ min )?\d+ s of launches of [0-9.]+ s, as the launches of 0+1 and 0+2$", said, re.M)
     files = [tmp_path / f"answer{ending}" for ending in (".json", ".md", ".html")]
     words = [word for file in files for word in ("--output", str(file))]
     words += ["--figure", "triad", "--work", str(tmp_path / "work"), "--seed", "1"]
-    assert cli.main(["why", "aaaa", "bbbb", *words]) == 0
-    out = capsys.readouterr().out
+    out = output_of(0, "why", "aaaa", "bbbb", *words)
     assert out.splitlines()[-1] == json.loads(files[0].read_text())["line"]
     assert all(file.stat().st_size > 500 for file in files)
-    assert cli.main(["why", "--resume", str(tmp_path / "work"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["answer"] == "explained"
+    assert json.loads(output_of(0, "why", "--resume", str(tmp_path / "work"), "--json"))["answer"] == "explained"
 
 
 @pytest.mark.parametrize(("words", "said"), [
