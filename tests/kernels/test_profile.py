@@ -117,7 +117,8 @@ def test_requests_are_followed_to_their_end(every_call):
 
 def test_a_program_with_sessions_alone(each_stack, tmp_path):
     """With ranks of the set that has all processes; MPICH alone lets a program have sessions again."""
-    program, rounds = _build(each_stack, SUPPORT / "sessions.c", tmp_path), 1 + (each_stack.name == "mpich")
+    program = _build(each_stack, SUPPORT / "programs" / "sessions.c", tmp_path)
+    rounds = 1 + (each_stack.name == "mpich")
     done, ranks = _profiled(each_stack, tmp_path, program, str(rounds))
     assert done.returncode == 0, done.stderr
     assert [(rank.rank, rank.size, rank.ended) for rank in ranks] == [(n, 2, "MPI_Finalize") for n in range(2)]

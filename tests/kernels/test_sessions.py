@@ -9,7 +9,7 @@ from plumbline.launch.witness import compare, processes
 from plumbline.proof import judged
 from plumbline.stacks import kernels, manifest
 
-SOURCE = Path(__file__).parents[1] / "support" / "sessions.c"
+SOURCE = Path(__file__).parents[1] / "support" / "programs" / "sessions.c"
 
 
 def test_the_window_of_a_program_with_sessions_alone(each_stack, tmp_path):

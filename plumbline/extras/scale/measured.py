@@ -385,7 +385,8 @@ def _accounted(
     spent = {**conclusions.spent(ranks, work, ceiling), **_first(ranks[0].threads)}
     spent |= {
         "listed": listed / (cpu_s + 1e-9), "workers": len(ranks) * spent["threads"],
-        "mpi": float(any(rank.mpi for rank in ranks)), "on_one_node": max(map(_on_one_node, ranks)),
+        "mpi": float(any(rank.mpi for rank in ranks)),
+        "on_one_node": max(map(functools.partial(_on_one_node, machine.load()), ranks)),
     }  # fmt: skip
     return Measured(
         place=place, round=number, value=value, cpu_s=cpu_s, waited_s=waited_s, spent=spent,
@@ -393,9 +394,9 @@ def _accounted(
     )  # fmt: skip
 
 
-def _on_one_node(rank: RankSeen) -> float:
+def _on_one_node(here: machine.Machine, rank: RankSeen) -> float:
     """The largest part of the memory on a NUMA node, of a rank with much memory and threads on several; else 0."""
-    here, pages = machine.load(), Counter(rank.memory["nodes"]) + Counter(rank.memory["freed_nodes"])
+    pages = Counter(rank.memory["nodes"]) + Counter(rank.memory["freed_nodes"])
     homes = {here.home_node(cpu) for thread in rank.threads for cpu in thread.affinity}
     is_much = len(homes) > 1 and pages.total() * rank.memory["page_bytes"] >= LARGE
     return max(pages.values()) / pages.total() if is_much else 0.0

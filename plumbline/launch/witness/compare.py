@@ -83,7 +83,7 @@ def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: in
 
 
 def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list[str]:
-    name, itself = witness.title, binds in ("itself", "site")
+    name, itself, pages = witness.title, binds in ("itself", "site"), _memory(rank, witness)
     # threads that a library starts before the program binds itself stay where they are; they must not work
     bound = [*witness.threads, *(witness.ended if itself else [])]
     idle_s = processes.allowed_s(processes.ELSEWHERE, witness) if itself else -1.0
@@ -96,11 +96,7 @@ def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list
         *_compare_devices(rank, witness, name),
         *clock_faults(witness, name),
         *processes.faults(rank, witness, name),
-        *(
-            reason
-            for each in processes.everyone(witness)
-            for reason in _compare_memory(_memory(rank, witness), each.memory, name)
-        ),
+        *(reason for each in processes.everyone(witness) for reason in _compare_memory(pages, each.memory, name)),
     ]
 
 

@@ -224,14 +224,14 @@ def test_clocks_are_those_of_the_cpus_of_the_launch(tmp_path):
     assert measured.clock_of([structs.replace(rank, host="elsewhere")], looks) == 0.0
 
 
-def test_memory_on_one_numa_node_is_that_of_threads_on_several(monkeypatch):
-    monkeypatch.setattr(measured.machine, "load", partial(machine.load, "numa:2 core:1 pu:1"))
+def test_memory_on_one_numa_node_is_that_of_threads_on_several():
+    here = machine.load("numa:2 core:1 pu:1")
     threads = [ThreadSeen(name="p", affinity=[cpu], last_cpu=cpu) for cpu in (0, 1)]
     memory = {"page_bytes": 1 << 20, "nodes": {"0": 250, "1": 20}, "freed_nodes": {"0": 10}}
     rank = RankSeen(host="n", rank=0, local_rank=0, threads=threads, memory=memory, usage={})
-    assert measured._on_one_node(rank) == 260 / 280
-    assert measured._on_one_node(structs.replace(rank, threads=threads[:1])) == 0.0
-    assert measured._on_one_node(structs.replace(rank, memory={**memory, "page_bytes": 4096})) == 0.0
+    assert measured._on_one_node(here, rank) == 260 / 280
+    assert measured._on_one_node(here, structs.replace(rank, threads=threads[:1])) == 0.0
+    assert measured._on_one_node(here, structs.replace(rank, memory={**memory, "page_bytes": 4096})) == 0.0
     line = bends.sentence(step(12.0, 3.0, on_one_node=0.93))
     assert "; 93% of a rank's memory lie on one NUMA node, its threads run on several" in line
 
